@@ -1,0 +1,48 @@
+"""The public names of Headrace, loaded when first used: importing it starts no JVM and loads no engine.
+
+To add a name, write it in `_HOME` and in the block for type checkers; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.core.errors import ConnectorError as ConnectorError
+    from headrace.core.errors import HeadraceError as HeadraceError
+    from headrace.core.errors import JobError as JobError
+    from headrace.core.errors import LogError as LogError
+    from headrace.core.errors import PlanError as PlanError
+    from headrace.core.errors import SchemaError as SchemaError
+    from headrace.core.errors import SettingsError as SettingsError
+    from headrace.core.settings import Secret as Secret
+    from headrace.core.settings import Settings as Settings
+    from headrace.core.settings import load_settings as load_settings
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ConnectorError": "headrace.core.errors",
+    "HeadraceError": "headrace.core.errors",
+    "JobError": "headrace.core.errors",
+    "LogError": "headrace.core.errors",
+    "PlanError": "headrace.core.errors",
+    "SchemaError": "headrace.core.errors",
+    "Secret": "headrace.core.settings",
+    "Settings": "headrace.core.settings",
+    "SettingsError": "headrace.core.errors",
+    "load_settings": "headrace.core.settings",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, "__version__"])
