@@ -1,0 +1,1 @@
+"""What a user's tests and ours stand on: real servers that start in a with-block."""

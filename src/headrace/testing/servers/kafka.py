@@ -1,0 +1,185 @@
+"""A real Kafka broker (KRaft, one node, loopback) for tests and benchmarks; needs Java 17 and, the first time, the network."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from headrace.core.errors import ConnectorError, SettingsError
+from headrace.testing.servers.jars import fetch_jars, read_lock
+from headrace.testing.servers.ports import free_ports
+from headrace.testing.servers.process import ServerProcess
+
+# What Kafka's own start script gives the JVM.
+_JVM_OPTIONS = ["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true"]
+_LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d] %p %m (%c)%n
+"""
+
+
+class KafkaServer:
+    """One broker that is also its controller, with its data in a temporary directory (or in `directory`, which is kept).
+
+    Topics must be created, with replication factor 1. The address stays the same over kill and restart.
+
+        with KafkaServer() as kafka:
+            admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    """
+
+    def __init__(
+        self,
+        *,
+        directory: Path | None = None,
+        heap: str = "1g",
+        settings: Mapping[str, str] | None = None,
+        start_within: timedelta = timedelta(seconds=90),
+    ) -> None:
+        self._own_directory = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
+        self._heap = heap
+        self._settings = dict(settings or {})
+        self._start_within = start_within
+        self._broker_port, self._controller_port = free_ports(2)
+        self._process: ServerProcess | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The `bootstrap.servers` of a client."""
+        return f"127.0.0.1:{self._broker_port}"
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.alive
+
+    @property
+    def log_file(self) -> Path:
+        """The broker's log since its latest start."""
+        return self._server.log_file
+
+    def start(self) -> None:
+        """Start the broker and return when it serves; the first start formats the storage."""
+        if self._process is None:
+            java = [_java(), f"-Xms{self._heap}", f"-Xmx{self._heap}", *_JVM_OPTIONS, "-cp", _classpath()]
+            java += [f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"]
+            command = [*java, "kafka.Kafka", str(self.directory / "server.properties")]
+            scratch = self.directory if self._own_directory else None
+            self._process = ServerProcess("kafka", command, logs=self.directory, scratch=scratch)
+            self._write_configuration()
+            self._format_storage(java)
+        self._server.start()
+        # The broker writes this line after the controller has let it in, so a client's first request is answered.
+        self._server.wait_until(lambda log: "Kafka Server started" in log, within=self._start_within)
+
+    def kill(self) -> None:
+        """End the broker as a crash would (SIGKILL); its data stays for `restart`."""
+        self._server.kill()
+
+    def restart(self) -> None:
+        """Stop the broker cleanly if it runs, then start it on the same data and address."""
+        self._server.stop()
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the broker (SIGSTOP): its connections stay open and nothing answers until `resume`."""
+        self._server.pause()
+
+    def resume(self) -> None:
+        self._server.resume()
+
+    def stop(self) -> None:
+        """Shut the broker down cleanly and remove its temporary directory; it can't be started again."""
+        if self._process is not None:
+            self._process.stop()
+            self._process.close()
+        if self._own_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def _server(self) -> ServerProcess:
+        if self._process is None:
+            raise ConnectorError("the Kafka server was not started", hint="use it in a with-block, or call start()")
+        return self._process
+
+    def _write_configuration(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        one_node = dict.fromkeys(
+            [
+                "offsets.topic.replication.factor",
+                "offsets.topic.num.partitions",
+                "transaction.state.log.replication.factor",
+                "transaction.state.log.min.isr",
+                "transaction.state.log.num.partitions",
+                "share.coordinator.state.topic.replication.factor",
+                "share.coordinator.state.topic.min.isr",
+            ],
+            "1",
+        )
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._broker_port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self.directory / "data"),
+            "auto.create.topics.enable": "false",
+            "group.initial.rebalance.delay.ms": "0",
+            # A broker that comes back after a kill is let in when the session of its former life has ended (default 9 s).
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "400",
+            **one_node,
+            **self._settings,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in settings.items())
+        (self.directory / "server.properties").write_text(text)
+        (self.directory / "log4j2.properties").write_text(_LOGGING)
+
+    def _format_storage(self, java: list[str]) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", cluster]
+        command = [*java, *tool, "--config", str(self.directory / "server.properties")]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise ConnectorError(f"Kafka's storage in {self.directory} could not be formatted:\n{done.stdout}{done.stderr}")
+
+
+def _classpath() -> str:
+    lock = files(__package__).joinpath("kafka-jars.lock").read_text()
+    return os.pathsep.join(str(jar) for jar in fetch_jars(read_lock(lock)))
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise SettingsError("no Java was found", why="Kafka's broker is a Java program", hint="install Java 17 or newer, or set JAVA_HOME")
+    return java

@@ -1,0 +1,16 @@
+"""Servers that the system tests share, each started once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.testing.servers.kafka import KafkaServer
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaServer]:
+    """A broker for tests that leave it running; each uses topics of its own."""
+    with KafkaServer() as server:
+        yield server
