@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headrace.core.errors import PlanError as PlanError
     from headrace.core.errors import SchemaError as SchemaError
     from headrace.core.errors import SettingsError as SettingsError
-    from headrace.core.settings import Secret as Secret
+    from headrace.core.secret import Secret as Secret
     from headrace.core.settings import Settings as Settings
     from headrace.core.settings import load_settings as load_settings
 
@@ -29,7 +29,7 @@ _HOME = {
     "LogError": "headrace.core.errors",
     "PlanError": "headrace.core.errors",
     "SchemaError": "headrace.core.errors",
-    "Secret": "headrace.core.settings",
+    "Secret": "headrace.core.secret",
     "Settings": "headrace.core.settings",
     "SettingsError": "headrace.core.errors",
     "load_settings": "headrace.core.settings",

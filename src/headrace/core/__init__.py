@@ -1,0 +1,1 @@
+"""Foundations without a dependency of ours: errors, durations, the clock, schema types, settings, secrets."""
