@@ -1,0 +1,1 @@
+"""The `headrace` command: one file a command, each of them parse, one call, render."""

@@ -1,0 +1,74 @@
+"""The `headrace` command line.
+
+A command is one file in this folder and one line in `COMMANDS`:
+
+- The file has a function with typer's annotations (or, for a group such as `topics`, a `typer.Typer()` called `app`). Its docstring
+  is the help text. It parses, makes one call into the package, and renders; logic lives elsewhere.
+- At the top it imports only the standard library, typer and `headrace.cli.render`. Everything else is imported inside the function:
+  `headrace --version` and shell completion load every command file and must stay quick. A test holds this.
+- Rows go through `render.table` (or `render.record`, one at a time, when they never end): a table on a terminal, NDJSON in a pipe and
+  with `--json`, for which `render.Json` is the type of the parameter. Remarks go through `render.note`, to stderr.
+- What goes wrong is raised as a `HeadraceError`; it is printed as fact, why and hint, and the exit code is 1. A command that ran well
+  and found something bad raises `typer.Exit(1)`. Exit code 2 means that the command line was not understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+import headrace
+from headrace.cli import doctor, render
+from headrace.core.errors import HeadraceError
+
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "doctor": doctor.doctor,
+}
+
+app = typer.Typer(
+    name="headrace",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks print local variables
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name, no_args_is_help=True)
+    else:
+        app.command(_name)(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {headrace.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _headrace(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Streams and tables in Python on Apache Spark: in event time, exactly once, served live."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code: 0 done, 1 failed, 2 not understood, 130 interrupted."""
+    try:
+        app(args=list(arguments), prog_name="headrace")
+    except HeadraceError as error:
+        if "--debug" in arguments:
+            raise
+        render.error(error)
+        return 1
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def main() -> NoReturn:
+    """The entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Operating Headrace: whether the machine and the jobs on it are well, and what to do when not."""

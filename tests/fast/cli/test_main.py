@@ -1,0 +1,88 @@
+"""The command line: its exit codes, its errors, and how little it loads."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import headrace
+from headrace.cli import main
+from headrace.core.errors import PlanError
+
+HEADRACE = Path(sys.executable).with_name("headrace")
+
+
+@pytest.fixture
+def failing_command(monkeypatch):
+    """A command that fails, added to the real application for one test."""
+
+    def fail() -> None:
+        raise PlanError("the plan has no sink", why="nobody would see its rows", hint="add app.view or app.sink")
+
+    monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
+    main.app.command("fail")(fail)
+
+
+def test_the_installed_command_and_the_module_print_the_version():
+    for command in ([HEADRACE, "--version"], [sys.executable, "-m", "headrace", "--version"]):
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert answer.stdout == f"headrace {headrace.__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_lists_every_command_with_one_line(capsys, flag):
+    assert main.run([flag]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in main.COMMANDS if name not in shown] == []
+
+
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["doctor", "--no-such-option"], ["--no-such-option"]])
+def test_a_command_line_that_is_not_understood_ends_with_2(capsys, arguments):
+    assert main.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert arguments[-1] in err
+
+
+def test_an_error_is_told_without_a_traceback_and_ends_with_1(failing_command, capsys):
+    assert main.run(["fail"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["error: the plan has no sink", "  why: nobody would see its rows", "  hint: add app.view or app.sink"]
+
+
+def test_debug_lets_the_traceback_through(failing_command):
+    with pytest.raises(PlanError, match="no sink"):
+        main.run(["--debug", "fail"])
+
+
+def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
+    def find() -> None:
+        raise typer.Exit(1)
+
+    monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
+    main.app.command("find")(find)
+    assert main.run(["find"]) == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_completion_for_the_shell(shell):
+    answer = subprocess.run([HEADRACE, "--show-completion", shell], capture_output=True, text=True, check=True)
+    assert "_HEADRACE_COMPLETE" in answer.stdout
+
+
+def test_completion_completes_commands():
+    environment = {**os.environ, "_HEADRACE_COMPLETE": "complete_bash", "COMP_WORDS": "headrace doc", "COMP_CWORD": "1"}
+    answer = subprocess.run([HEADRACE], capture_output=True, text=True, check=True, env=environment)
+    assert answer.stdout.split() == ["doctor"]
+
+
+@pytest.mark.parametrize("module", ["headrace", "headrace.cli.main"])
+def test_importing_loads_no_engine(module):
+    heavy = ["pyspark", "py4j", "polars", "pandas", "numpy", "pyarrow", "duckdb", "sqlglot", "confluent_kafka", "rich.table"]
+    program = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
