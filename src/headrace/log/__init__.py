@@ -1,0 +1,10 @@
+"""The embedded log: durable, partitioned, replayable topics in a directory, used by many processes with no server."""
+
+from headrace.log.consumer import Consumer
+from headrace.log.delivery import Delivery, Placed
+from headrace.log.log import Log
+from headrace.log.partition import Appended
+from headrace.log.producer import Producer
+from headrace.log.topic import Topic, TopicConfig
+
+__all__ = ["Appended", "Consumer", "Delivery", "Log", "Placed", "Producer", "Topic", "TopicConfig"]

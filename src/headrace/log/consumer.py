@@ -1,0 +1,148 @@
+"""Reading topics as they grow: many independent readers, each with its own place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from types import TracebackType
+
+import pyarrow as pa
+
+from headrace.core.clock import to_microseconds
+from headrace.core.durations import Duration, duration
+from headrace.core.errors import LogError, SettingsError
+from headrace.log.cursor import Cursor, Limits, offset_for_time, out_of_range
+from headrace.log.partition import Partition
+from headrace.log.storage import Storage
+
+Place = str | int | datetime
+TopicPartition = tuple[str, int]
+
+# Waiting readers look again after this long, at first and at most: an append is seen soon, and idling costs next to nothing.
+_FIRST_WAIT, _LONGEST_WAIT = 0.000_05, 0.002
+
+
+class Consumer:
+    """Pulls records from partitions. A slow one holds nobody up: it has its own cursors and no share in the writers' work."""
+
+    def __init__(self, storage: Storage, *, isolation: str = "read_committed") -> None:
+        if isolation not in ("read_committed", "read_uncommitted"):
+            raise SettingsError(f"isolation={isolation!r} is not known", hint='use "read_committed" or "read_uncommitted"')
+        self._storage = storage
+        self._outcomes = storage.transactions if isolation == "read_committed" else None
+        self._cursors: dict[TopicPartition, Cursor] = {}
+        self._turn = 0
+        self._closed = False
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions this consumer reads."""
+        return sorted(self._cursors)
+
+    def assign(self, partitions: Iterable[TopicPartition], start: Place = "beginning") -> None:
+        """Read these partitions besides those it has, each from `start`: "beginning", "end", an offset or a time."""
+        for topic, index in partitions:
+            partition = self._partition(topic, index)
+            self._cursors[topic, index] = Cursor(partition, place_of(partition, start), outcomes=self._outcomes)
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions no longer."""
+        for place in partitions:
+            self._cursors.pop(place, None)
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset of the next record from this partition."""
+        return self._cursor(topic, partition).offset
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset of the next record, for each partition."""
+        return {place: cursor.offset for place, cursor in self._cursors.items()}
+
+    def seek(self, place: Place, *, topic: str | None = None, partition: int | None = None) -> None:
+        """Go on from `place` in all partitions, or in those of a topic, or in one; an offset must be one the log has."""
+        chosen = [c for (t, p), c in self._cursors.items() if topic in (None, t) and partition in (None, p)]
+        if not chosen:
+            raise LogError(f"this consumer reads no partition {partition} of topic {topic!r}", hint=f"it reads {self.assignment}")
+        for cursor, offset in [(cursor, place_of(cursor.partition, place)) for cursor in chosen]:
+            cursor.seek(offset)
+
+    def poll(
+        self, *, max_rows: int = 100_000, max_bytes: int = 64 * 1024 * 1024, timeout: Duration = "1s", columns: Sequence[str] | None = None
+    ) -> pa.Table | None:
+        """The next records of any of its topics, in the order of each partition; None if there are none within `timeout`.
+
+        Holds at most `max_bytes` and one record batch more; without compression it maps the files and holds nothing.
+        """
+        if self._closed:
+            raise LogError("this consumer is closed", hint="make a new one with log.consumer()")
+        wanted = tuple(columns) if columns is not None else None
+        deadline = time.monotonic() + duration(timeout).total_seconds()
+        wait = _FIRST_WAIT
+        while True:
+            self.before_poll()
+            batches = self._read(Limits(max_rows, max_bytes), wanted)
+            if batches:
+                return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                return None
+            time.sleep(min(wait, rest))
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+    def before_poll(self) -> None:
+        """Called before each look at the log; a member of a group keeps its membership here."""
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """How many offsets each partition is ahead of this reader."""
+        return {place: max(0, cursor.partition.state().visible - cursor.offset) for place, cursor in self._cursors.items()}
+
+    def close(self) -> None:
+        self._closed = True
+        self._cursors.clear()
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _read(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = []
+        places = sorted(self._cursors)
+        rows, size = limits.rows, limits.bytes
+        # Start with another partition each time, so that a busy one cannot starve the others.
+        self._turn += 1
+        for number in range(len(places)):
+            if rows <= 0 or size <= 0:
+                break
+            found = self._cursors[places[(self._turn + number) % len(places)]].read(Limits(rows, size), columns)
+            rows -= sum(batch.num_rows for batch in found)
+            size -= sum(batch.nbytes for batch in found)
+            batches += found
+        return batches
+
+    def _cursor(self, topic: str, partition: int) -> Cursor:
+        if (topic, partition) not in self._cursors:
+            raise LogError(f"this consumer does not read partition {partition} of topic {topic!r}", hint=f"it reads {self.assignment}")
+        return self._cursors[topic, partition]
+
+    def _partition(self, topic: str, index: int) -> Partition:
+        return self._storage.partition(self._storage.topic(topic), index)
+
+
+def place_of(partition: Partition, place: Place) -> int:
+    """The offset that "beginning", "end", an offset or a time stands for. A time after every record stands for the end."""
+    state = partition.state()
+    if place == "beginning":
+        return state.start
+    if place == "end":
+        return state.visible
+    if isinstance(place, datetime):
+        found = offset_for_time(partition, to_microseconds(place))
+        return state.visible if found is None else found
+    if isinstance(place, str):
+        raise SettingsError(f"{place!r} is not a place in a topic", hint='give "beginning", "end", an offset or a datetime')
+    if not state.start <= place <= state.visible:
+        raise out_of_range(partition, place, state)
+    return place

@@ -1,0 +1,59 @@
+"""What became of a record that was sent: known once its batch is stored."""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.core.durations import Duration, duration
+from headrace.core.errors import HeadraceError, LogError
+
+
+class Placed(NamedTuple):
+    """Where a record is stored."""
+
+    partition: int
+    offset: int
+
+
+class Outcome:
+    """The outcome of one buffer of records, shared by their deliveries."""
+
+    def __init__(self) -> None:
+        self._known = threading.Event()
+        self._partitions = np.zeros(0, dtype=np.int32)
+        self._offsets = np.zeros(0, dtype=np.int64)
+        self.errors: dict[int, HeadraceError] = {}
+
+    def finish(self, partitions: np.ndarray, offsets: np.ndarray) -> None:
+        self._partitions, self._offsets = partitions, offsets
+        self._known.set()
+
+    def known(self) -> bool:
+        return self._known.is_set()
+
+    def of(self, number: int, timeout: float | None) -> Placed:
+        if not self._known.wait(timeout):
+            raise LogError(f"no answer after {timeout} seconds", hint="flush the producer, or wait longer")
+        if number in self.errors:
+            raise self.errors[number]
+        return Placed(int(self._partitions[number]), int(self._offsets[number]))
+
+
+class Delivery:
+    """A record on its way. `result()` waits until it is stored as `acks` asks, and says where."""
+
+    __slots__ = ("_number", "_outcome")
+
+    def __init__(self, outcome: Outcome, number: int) -> None:
+        self._outcome = outcome
+        self._number = number
+
+    def done(self) -> bool:
+        return self._outcome.known()
+
+    def result(self, timeout: Duration | None = None) -> Placed:
+        """The partition and offset of the record; raises what kept it from being stored."""
+        return self._outcome.of(self._number, duration(timeout).total_seconds() if timeout is not None else None)

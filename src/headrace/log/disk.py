@@ -1,0 +1,260 @@
+"""The few operations on files that the log stands on, so that a simulated disk can take their place.
+
+Each operation passes a failpoint before and after it: every write, sync and rename of the log can be made to fail or kill.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from headrace.core import failpoints
+
+Bytes: TypeAlias = bytes | memoryview | pa.Buffer
+_VECTORS = 1024  # the most that one pwritev takes
+
+
+class File(Protocol):
+    """An open file, written at positions; `map` gives its present content without a copy."""
+
+    def write(self, parts: Sequence[Bytes], position: int) -> None: ...
+
+    def read(self, position: int, length: int) -> bytes: ...
+
+    def map(self) -> pa.Buffer: ...
+
+    def size(self) -> int: ...
+
+    def sync(self) -> None: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Files, directories, shared memory and locks."""
+
+    def open(self, path: Path, *, create: bool = False) -> File: ...
+
+    def replace(self, path: Path, data: bytes) -> None: ...
+
+    def rename(self, old: Path, new: Path) -> None: ...
+
+    def remove(self, path: Path) -> None: ...
+
+    def remove_tree(self, path: Path) -> None: ...
+
+    def list(self, directory: Path) -> list[str]: ...
+
+    def exists(self, path: Path) -> bool: ...
+
+    def size(self, path: Path) -> int: ...
+
+    def stamp(self, path: Path) -> tuple[int, int]: ...
+
+    def make_directory(self, path: Path) -> None: ...
+
+    def sync_directory(self, path: Path) -> None: ...
+
+    def shared(self, path: Path, size: int) -> memoryview: ...
+
+    def lock(self, path: Path) -> Lock: ...
+
+    def boot(self) -> str: ...
+
+
+class Lock(AbstractContextManager[None], Protocol):
+    """Excludes other threads and other processes; given back by the system when its process dies."""
+
+    def acquire(self, *, wait: bool = True) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class PosixFile:
+    """A file descriptor; all positions are explicit, so threads may share it."""
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+
+    def write(self, parts: Sequence[Bytes], position: int) -> None:
+        _point("disk.write.before")
+        views = [memoryview(part) for part in parts]
+        while views:
+            written = os.pwritev(self._descriptor, views[:_VECTORS], position)
+            position += written
+            while views and written >= len(views[0]):
+                written -= len(views.pop(0))
+            if views and written:
+                views[0] = views[0][written:]
+        _point("disk.write.after")
+
+    def read(self, position: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, position)
+
+    def map(self) -> pa.Buffer:
+        size = self.size()
+        return pa.py_buffer(mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def sync(self) -> None:
+        _point("disk.sync.before")
+        os.fdatasync(self._descriptor)
+        _point("disk.sync.after")
+
+    def truncate(self, size: int) -> None:
+        _point("disk.truncate.before")
+        os.ftruncate(self._descriptor, size)
+        _point("disk.truncate.after")
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class PosixLock:
+    """`flock` between processes and a thread lock inside one; a forked child opens its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open()
+
+    def _open(self) -> None:
+        self._owner = os.getpid()
+        self._threads = threading.Lock()
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def acquire(self, *, wait: bool = True) -> bool:
+        if self._owner != os.getpid():
+            # flock belongs to the open file, which a fork shares: parent and child would hold it together.
+            os.close(self._descriptor)
+            self._open()
+        if not self._threads.acquire(blocking=wait):
+            return False
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            self._threads.release()
+            return False
+        except BaseException:
+            self._threads.release()
+            raise
+        return True
+
+    def release(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._threads.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class PosixDisk:
+    """The machine's own file system."""
+
+    def open(self, path: Path, *, create: bool = False) -> PosixFile:
+        return PosixFile(path, create=create)
+
+    def replace(self, path: Path, data: bytes) -> None:
+        """Put a whole file in place, durably: readers see the old content or the new, never a part."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        file = self.open(temporary, create=True)
+        try:
+            file.truncate(0)
+            file.write([data], 0)
+            file.sync()
+        finally:
+            file.close()
+        self.rename(temporary, path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        _point("disk.rename.before")
+        os.rename(old, new)
+        _point("disk.rename.after")
+        self.sync_directory(new.parent)
+
+    def remove(self, path: Path) -> None:
+        _point("disk.remove.before")
+        path.unlink(missing_ok=True)
+        _point("disk.remove.after")
+
+    def remove_tree(self, path: Path) -> None:
+        shutil.rmtree(path)
+
+    def list(self, directory: Path) -> list[str]:
+        return os.listdir(directory)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def size(self, path: Path) -> int:
+        return path.stat().st_size
+
+    def stamp(self, path: Path) -> tuple[int, int]:
+        """Changes whenever the file is replaced."""
+        status = path.stat()
+        return status.st_ino, status.st_mtime_ns
+
+    def make_directory(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def sync_directory(self, path: Path) -> None:
+        _point("disk.sync_directory.before")
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _point("disk.sync_directory.after")
+
+    def shared(self, path: Path, size: int) -> memoryview:
+        """Bytes that every process mapping this file sees at once. Their content is only a hint after a power cut."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if os.fstat(descriptor).st_size < size:
+                # Taken from the disk now: writing to a mapped hole on a full disk would be a SIGBUS, not an error.
+                os.posix_fallocate(descriptor, 0, size)
+            return memoryview(mmap.mmap(descriptor, size))
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: Path) -> PosixLock:
+        return PosixLock(path)
+
+    def boot(self) -> str:
+        """Which start of the machine this is: what was only in memory in another one is gone."""
+        try:
+            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        except FileNotFoundError:
+            return ""
+
+
+def _point(name: str) -> None:
+    if failpoints.active:
+        failpoints.hit(name)

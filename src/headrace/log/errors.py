@@ -1,0 +1,56 @@
+"""What can go wrong in the log, each with its name.
+
+LogError
+├── UnknownTopic, TopicExists, TopicDeleted
+├── CorruptLog            bytes on disk are not what was written; never served
+├── OffsetOutOfRange      an offset that the log does not have
+├── RecordTooLarge        over the topic's max.message.bytes
+├── Fenced                a newer writer or group member has taken over
+├── RecordLost            an append that failed after it was written; send it again
+├── DiskFailed            the disk refused a write or a sync
+└── TransactionState      begin, commit and abort in an order without meaning
+"""
+
+from __future__ import annotations
+
+from headrace.core.errors import LogError
+
+
+class UnknownTopic(LogError):
+    """No topic has this name."""
+
+
+class TopicExists(LogError):
+    """A topic with this name is there already."""
+
+
+class TopicDeleted(LogError):
+    """The topic was deleted while it was in use."""
+
+
+class CorruptLog(LogError):
+    """Bytes on disk are not the bytes that were written. They are never served."""
+
+
+class OffsetOutOfRange(LogError):
+    """The log does not have this offset: it was removed by retention, or is not written yet."""
+
+
+class RecordTooLarge(LogError):
+    """A record is larger than its topic allows."""
+
+
+class Fenced(LogError):
+    """A newer writer with the same id has taken over; this one can have no effect any more."""
+
+
+class RecordLost(LogError):
+    """A written record was cut off before it became durable; it was never acknowledged."""
+
+
+class DiskFailed(LogError):
+    """The disk refused a write or a sync; nothing was acknowledged."""
+
+
+class TransactionState(LogError):
+    """Begin, commit and abort were called in an order without meaning."""

@@ -1,0 +1,56 @@
+"""What every process using a partition sees at once: where it ends, what is durable, what is visible.
+
+The words live in shared memory with a checksum behind them. A reader copies them without a lock and looks at the checksum;
+a writer that died half-way leaves it wrong, which is how the next one knows that it must recover.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from headrace.log.checksum import checksum
+
+_RETRIES = 200
+
+
+class State(NamedTuple):
+    """One consistent picture of a partition. Offsets are those of the next record; positions are in the active segment."""
+
+    boot: int
+    segment: int
+    position: int
+    entries: int
+    written: int
+    durable: int
+    durable_position: int
+    visible: int
+    start: int
+    cuts: int
+    layout: int
+    deleted: int
+
+
+_WORDS = struct.Struct(f"<{len(State._fields)}q")
+SIZE = _WORDS.size + 8
+# A head of zeros (a new file) must not pass for a valid one.
+_SALT = b"head"
+
+
+class Head:
+    """The shared words of one partition. `store` is called under the partition's lock, `load` by anyone."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._memory = memory
+
+    def load(self) -> State | None:
+        """The present state, or None if no consistent one is there."""
+        for _ in range(_RETRIES):
+            copy = bytes(self._memory[:SIZE])
+            if checksum(copy[: _WORDS.size] + _SALT) == int.from_bytes(copy[_WORDS.size :], "little"):
+                return State(*_WORDS.unpack_from(copy))
+        return None
+
+    def store(self, state: State) -> None:
+        words = _WORDS.pack(*state)
+        self._memory[:SIZE] = words + checksum(words + _SALT).to_bytes(8, "little")

@@ -1,0 +1,248 @@
+"""How a topic's records become the columns of a stored batch, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.core.clock import to_datetime
+from headrace.core.errors import LogError, SchemaError
+from headrace.core.schema import TIMESTAMP, type_name
+from headrace.log import frame as frames
+from headrace.log.errors import RecordTooLarge
+from headrace.log.frame import Frame
+from headrace.log.partitioner import encode_keys, partitions_of
+from headrace.log.topic import BYTES, RESERVED, Topic
+
+HEADERS = pa.map_(pa.string(), pa.binary())
+
+# Columns beside the topic's own that a batch may carry, each behind its flag: what no record has takes no room.
+_EXTRA = (
+    (frames.KEYS, pa.field("_key", pa.binary())),
+    (frames.TIMES, pa.field("_time", TIMESTAMP)),
+    (frames.HEADERS, pa.field("_headers", HEADERS)),
+    (frames.TOMBSTONES, pa.field("_tombstone", pa.bool_())),
+    (frames.OFFSETS, pa.field("_offset", pa.int64())),
+)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A batch in its stored form, with the bounds of its event times."""
+
+    batch: pa.RecordBatch
+    flags: int
+    min_time: int
+    max_time: int
+
+
+class Layout:
+    """The stored form of one topic's records."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.time_column = topic.time or "_time"
+
+    def arrange(self, records: pa.Table | pa.RecordBatch, now: int) -> pa.RecordBatch:
+        """Check records against the topic and give them its columns and order; nothing is written if this raises."""
+        table = records if isinstance(records, pa.Table) else pa.Table.from_batches([records])
+        fields, columns = [], []
+        tombstones = table.column("_tombstone") if "_tombstone" in table.column_names else None
+        for column in self.topic.columns:
+            fields.append(column)
+            columns.append(self._column(table, column, relaxed=tombstones is not None))
+        for _, extra in _EXTRA[:4]:
+            if extra.name in table.column_names and table.column(extra.name).null_count < table.num_rows:
+                fields.append(extra)
+                columns.append(_cast(table.column(extra.name), extra.type, extra.name, self.topic.name))
+        self._refuse_unknown(table.column_names)
+        batch = _one_batch(columns, pa.schema(fields), table.num_rows)
+        self._refuse_future(batch, now)
+        self._refuse_large(batch)
+        self._refuse_unkeyed(batch)
+        return batch
+
+    def stored(self, batch: pa.RecordBatch, now: int) -> Stored:
+        """A batch with its flags and time bounds."""
+        flags = sum(flag for flag, extra in _EXTRA if extra.name in batch.schema.names)
+        low, high = self._bounds(batch, now)
+        return Stored(batch, flags, low, high)
+
+    def keys(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """The key of each record as bytes, or None if there are none."""
+        if self.topic.key:
+            return encode_keys([batch.column(name) for name in self.topic.key])
+        return batch.column("_key") if "_key" in batch.schema.names else None
+
+    def split(self, batch: pa.RecordBatch, spare: int) -> Iterable[tuple[int, pa.RecordBatch, np.ndarray]]:
+        """The batch by partition with the row numbers, order kept; records without a key all go to the partition `spare`."""
+        count = self.topic.partitions
+        keys = self.keys(batch) if count > 1 else None
+        if keys is None:
+            yield spare % count, batch, np.arange(batch.num_rows)
+            return
+        partitions = partitions_of(keys, count)
+        partitions = np.where(partitions < 0, spare % count, partitions)
+        order = np.argsort(partitions, kind="stable")
+        arranged = batch.take(pa.array(order))
+        ends = np.cumsum(np.bincount(partitions, minlength=count)).tolist()
+        for partition, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if end > begin:
+                yield partition, arranged.slice(begin, end - begin), order[begin:end]
+
+    def restore(self, frame: Frame, batch: pa.RecordBatch, partition: int, columns: tuple[str, ...] | None) -> pa.RecordBatch:
+        """What a reader sees of a stored batch: the columns it names, or `visible_columns`."""
+        names = columns if columns is not None else self.visible_columns()
+        arrays = [self._restored(name, frame, batch, partition) for name in names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema(tuple(names)))
+
+    def visible_columns(self) -> tuple[str, ...]:
+        """What a reader gets unless it names columns: the topic's own, a key that is not among them, and each record's place and time."""
+        key = () if self.topic.key or not self.topic.columns.equals(BYTES) else ("_key",)
+        return (*self.topic.columns.names, *key, "_partition", "_offset", "_time")
+
+    def schema(self, names: tuple[str, ...]) -> pa.Schema:
+        """The schema of restored batches with these columns."""
+        kinds = (
+            {field.name: field.type for field in self.topic.columns}
+            | {extra.name: extra.type for _, extra in _EXTRA}
+            | {"_partition": pa.int32()}
+        )
+        unknown = [name for name in names if name not in kinds]
+        if unknown:
+            raise SchemaError(
+                f"topic {self.topic.name!r} has no column {unknown[0]!r}",
+                hint=f"columns: {', '.join([*self.topic.columns.names, *RESERVED])}",
+            )
+        return pa.schema([pa.field(name, kinds[name]) for name in names])
+
+    def offsets(self, frame: Frame, batch: pa.RecordBatch) -> np.ndarray:
+        """The offset of each record of a stored batch."""
+        if frame.flags & frames.OFFSETS:
+            return np.asarray(batch.column("_offset"))
+        return np.arange(frame.base, frame.base + frame.count, dtype=np.int64)
+
+    def times(self, frame: Frame, batch: pa.RecordBatch) -> pa.Array:
+        """The event time of each record of a stored batch."""
+        if self.time_column in batch.schema.names:
+            return batch.column(self.time_column)
+        if self.topic.time:
+            return pa.nulls(batch.num_rows, TIMESTAMP)
+        return pa.repeat(pa.scalar(frame.appended_at, TIMESTAMP), batch.num_rows)
+
+    def _restored(self, name: str, frame: Frame, batch: pa.RecordBatch, partition: int) -> pa.Array:
+        if name == "_offset":
+            return pa.array(self.offsets(frame, batch))
+        if name == "_partition":
+            return pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
+        if name == "_time":
+            return self.times(frame, batch)
+        if name == "_key" and self.topic.key:
+            return self.keys(batch)
+        if name in batch.schema.names:
+            return batch.column(name)
+        if name == "_tombstone":
+            return pa.repeat(pa.scalar(False), batch.num_rows)
+        # A column the topic got after this batch was written.
+        return pa.nulls(batch.num_rows, self.schema((name,)).field(0).type)
+
+    def _column(self, table: pa.Table, column: pa.Field, *, relaxed: bool) -> pa.ChunkedArray:
+        if column.name in table.column_names:
+            values = _cast(table.column(column.name), column.type, column.name, self.topic.name)
+        else:
+            values = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
+        if not column.nullable and values.null_count and not relaxed:
+            raise SchemaError(
+                f"column {column.name!r} of topic {self.topic.name!r} is NOT NULL, but {values.null_count} records have no value for it"
+            )
+        return values
+
+    def _refuse_unknown(self, names: list[str]) -> None:
+        allowed = {*self.topic.columns.names, *(extra.name for _, extra in _EXTRA[:4])}
+        unknown = [name for name in names if name not in allowed]
+        if unknown:
+            raise SchemaError(
+                f"topic {self.topic.name!r} has no column {unknown[0]!r}",
+                why="nothing was written",
+                hint=f"columns: {', '.join(self.topic.columns.names)}",
+            )
+
+    def _refuse_future(self, batch: pa.RecordBatch, now: int) -> None:
+        ahead = self.topic.config.timestamp_after_max_ms
+        if ahead < 0 or self.time_column not in batch.schema.names:
+            return
+        _, high = self._bounds(batch, now)
+        if high > now + ahead * 1000:
+            shown = to_datetime(high).isoformat() if high < 253_402_300_800_000_000 else f"{high} microseconds after 1970"
+            raise LogError(f"a record for topic {self.topic.name!r} has the time {shown}, more than {ahead} ms in the future", why="one such time would close every window before it",
+                           hint="mend the time, or raise the topic's message.timestamp.after.max.ms (-1: no limit)")  # fmt: skip
+
+    def _refuse_large(self, batch: pa.RecordBatch) -> None:
+        limit = self.topic.config.max_message_bytes
+        if batch.nbytes <= limit:
+            return
+        sizes = sum((_row_sizes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
+        largest = int(sizes.argmax())
+        if sizes[largest] > limit:
+            raise RecordTooLarge(
+                f"record {largest} for topic {self.topic.name!r} has {sizes[largest]:,} bytes, the topic takes {limit:,}",
+                hint="raise the topic's max.message.bytes, or store the payload elsewhere and send its address",
+            )
+
+    def _refuse_unkeyed(self, batch: pa.RecordBatch) -> None:
+        if self.topic.config.compacted and batch.num_rows:
+            keys = self.keys(batch)
+            if keys is None or keys.null_count:
+                raise SchemaError(
+                    f"a record for the compacted topic {self.topic.name!r} has no key",
+                    why="compaction keeps the latest record per key",
+                    hint="give key=, or create the topic with a key column",
+                )
+
+    def _bounds(self, batch: pa.RecordBatch, now: int) -> tuple[int, int]:
+        if self.time_column not in batch.schema.names:
+            return now, now
+        bounds = pc.min_max(batch.column(self.time_column).cast(pa.int64()))
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        return (low, high) if low is not None else (frames.NO_TIME, frames.NO_TIME)
+
+
+@cache
+def stored_schema(columns: pa.Schema, flags: int) -> pa.Schema:
+    """The schema of a stored batch: the columns of its segment and the extra ones its flags name."""
+    return pa.schema([*columns, *(extra for flag, extra in _EXTRA if flags & flag)])
+
+
+def _one_batch(columns: list[pa.ChunkedArray], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    arrays = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in columns]
+    if any(isinstance(array, pa.ChunkedArray) for array in arrays):
+        raise SchemaError(f"{rows:,} records are too many for one call", hint="send them in parts of under 2 GiB")
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str, topic: str) -> pa.ChunkedArray:
+    if column.type.equals(kind):
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(
+            f"column {name!r} of topic {topic!r} is {type_name(kind)}, the data is {column.type}: {error}",
+            why="nothing was written",
+            hint="convert the column before sending",
+        ) from error
+
+
+def _row_sizes(column: pa.Array) -> np.ndarray:
+    """About how many bytes each value takes: exact for text and bytes, the width for fixed types, the share of the whole for nested ones."""
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        return np.asarray(pc.binary_length(column).fill_null(0), dtype=np.int64)
+    if pa.types.is_nested(kind):
+        return np.array([len(str(value)) for value in column.to_pylist()], dtype=np.int64)
+    return np.full(len(column), max(1, column.nbytes // max(1, len(column))), dtype=np.int64)

@@ -1,0 +1,291 @@
+"""The embedded log: a directory of topics that any number of processes on one machine use at once, with no server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.core.clock import Clock, SystemClock
+from headrace.core.durations import Duration
+from headrace.core.errors import LogError, SchemaError
+from headrace.core.schema import SchemaLike
+from headrace.log import transactions, writers
+from headrace.log.consumer import Consumer, Place, place_of
+from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
+from headrace.log.disk import Disk, PosixDisk
+from headrace.log.errors import TopicExists, UnknownTopic
+from headrace.log.layout import Layout
+from headrace.log.partition import Appended, Author, Partition
+from headrace.log.producer import Producer, pieces_of, settings_of
+from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
+from headrace.log.transactions import Transactions
+
+
+class Log:
+    """Topics under one directory.
+
+    >>> import tempfile; log = Log(tempfile.mkdtemp())
+    >>> topic = log.create_topic("greetings", partitions=1)
+    >>> with log.producer() as producer:
+    ...     delivery = producer.send("greetings", b"hello")
+    >>> log.read("greetings", columns=["value", "_offset"]).to_pylist()
+    [{'value': b'hello', '_offset': 0}]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+        transaction_timeout: timedelta = transactions.DEFAULT_TIMEOUT,
+    ) -> None:
+        self.path = Path(path)
+        self.disk: Disk = disk or PosixDisk()
+        self.clock: Clock = clock or SystemClock()
+        self._topics_path = self.path / "topics"
+        self._locks_path = self.path / "locks"
+        self.disk.make_directory(self._topics_path)
+        self.disk.make_directory(self._locks_path)
+        self._catalog_lock = self.disk.lock(self._locks_path / "catalog")
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._known: dict[str, tuple[tuple[int, int], Topic]] = {}
+        self._guard = threading.Lock()
+        self._transactions: Transactions | None = None
+        self._transaction_timeout = transaction_timeout
+
+    # Topics
+
+    def create_topic(
+        self, name: str, *, partitions: int = 1, schema: SchemaLike | None = None, key: str | Sequence[str] = (), time: str | None = None,
+        config: Mapping[str, int | str] | None = None, exist_ok: bool = False,
+    ) -> Topic:  # fmt: skip
+        """Create a topic. `key` and `time` name columns of its schema; `config` has Kafka's names.
+
+        With `exist_ok`, a topic that is there already is returned if its columns, key and time are the same.
+        """
+        topic = Topic(
+            name=name, partitions=partitions, columns=topic_columns(schema), key=(key,) if isinstance(key, str) else tuple(key), time=time,
+            config=TopicConfig().with_settings(config or {}), created_at=self.clock.now(),
+        )  # fmt: skip
+        return self._create(topic, exist_ok=exist_ok)
+
+    def topic(self, name: str) -> Topic:
+        """The declaration of a topic, as it is now."""
+        check_name(name)
+        path = self._topics_path / name / "topic.json"
+        try:
+            stamp = self.disk.stamp(path)
+        except FileNotFoundError:
+            raise self._unknown(name) from None
+        known = self._known.get(name)
+        if known is None or known[0] != stamp:
+            file = self.disk.open(path)
+            known = (stamp, Topic.from_json(file.read(0, file.size()), str(path)))
+            self._known[name] = known
+        return known[1]
+
+    def topics(self, *, internal: bool = False) -> list[Topic]:
+        """All topics, by name."""
+        names = sorted(
+            name for name in self.disk.list(self._topics_path) if not name.startswith(".deleted-") and not name.startswith(".new-")
+        )
+        found = [self.topic(name) for name in names]
+        return [topic for topic in found if internal or not topic.internal]
+
+    def alter_topic(
+        self, name: str, *, partitions: int | None = None, config: Mapping[str, int | str] | None = None, schema: SchemaLike | None = None
+    ) -> Topic:
+        """Add partitions, change settings, or add columns at the end; what is stored stays as it is."""
+        with self._catalog_lock:
+            topic = self.topic(name)
+            changed = replace(topic, config=topic.config.with_settings(config or {}))
+            if schema is not None:
+                changed = replace(changed, columns=_extended(topic, topic_columns(schema)))
+            if partitions is not None:
+                if partitions < topic.partitions:
+                    raise LogError(
+                        f"topic {name!r} has {topic.partitions} partitions, not {partitions} or fewer",
+                        why="records would be lost",
+                        hint="only more partitions can be given",
+                    )
+                changed = replace(changed, partitions=partitions)
+                for index in range(topic.partitions, partitions):
+                    Partition.create(self.disk, self._directory(name, index), changed)
+            self.disk.replace(self._topics_path / name / "topic.json", changed.to_json())
+        return self.topic(name)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and all its records. Its readers and writers get an error that says so."""
+        with self._catalog_lock:
+            topic = self.topic(name)
+            for index in range(topic.partitions):
+                self.partition(topic, index).mark_deleted()
+            grave = self._topics_path / f".deleted-{topic.id}"
+            self.disk.rename(self._topics_path / name, grave)
+            self._known.pop(name, None)
+        self.disk.remove_tree(grave)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """A topic's declaration, and for each partition its offsets, bytes, segments and latest event time."""
+        topic = self.topic(name)
+        partitions = [self._describe_partition(self.partition(topic, index)) for index in range(topic.partitions)]
+        return {
+            "name": topic.name,
+            "columns": topic.columns,
+            "key": list(topic.key),
+            "time": topic.time,
+            "config": topic.config.settings(),
+            "partitions": partitions,
+        }
+
+    def partition(self, topic: Topic, index: int) -> Partition:
+        """One partition of a topic, shared by all users in this process."""
+        if not 0 <= index < topic.partitions:
+            raise LogError(f"topic {topic.name!r} has no partition {index}", hint=f"it has {topic.partitions}, from 0 on")
+        with self._guard:
+            found = self._partitions.get((topic.id, index))
+            if found is None or found.topic is not topic:
+                found = Partition(self.disk, self._directory(topic.name, index), topic, index, self.clock)
+                self._partitions[topic.id, index] = found
+        return found
+
+    # Writing
+
+    def producer(self, *, acks: str | int = "all", linger: Duration = "5ms", **settings: Any) -> Producer:
+        """A producer: `acks`, `linger`, `batch_bytes`, `buffer_memory`, `retries`, `transactional_id`."""
+        return Producer(self, settings_of(acks, linger, **settings))
+
+    def append_epoch(
+        self, topic: str, records: pa.Table, *, writer: str, epoch: int, partition: int | None = None, generation: int = 0
+    ) -> list[Appended]:
+        """Store what a writer made in an epoch, once: an epoch that is there already is skipped. Durable when this returns.
+
+        Each partition takes its part of the epoch whole or not at all; epochs of a writer only go up. With `partition`, everything
+        goes there, else the records go where their keys belong.
+        """
+        declared = self.topic(topic)
+        layout, now = Layout(declared), self.clock.now()
+        batch = layout.arrange(records, now)
+        parts = layout.split(batch, 0) if partition is None else [(partition, batch, None)]
+        author = Author(writers.named(writer), generation, epoch)
+        return [self.partition(declared, index).append([layout.stored(piece, now) for piece in pieces_of(part)], author, durable=True)
+                for index, part, _ in parts if part.num_rows]  # fmt: skip
+
+    def last_epochs(self, topic: str, writer: str) -> dict[int, int | None]:
+        """The last epoch of a writer that each partition has, None where it has none."""
+        declared = self.topic(topic)
+        return {index: self.partition(declared, index).last_sequence(writers.named(writer)) for index in range(declared.partitions)}
+
+    # Reading
+
+    def consumer(self, topics: Sequence[str] | str, *, start: Place = "beginning", isolation: str = "read_committed") -> Consumer:
+        """A reader of whole topics from `start` on: "beginning", "end", an offset or a time."""
+        consumer = Consumer(self, isolation=isolation)
+        for name in [topics] if isinstance(topics, str) else topics:
+            consumer.assign([(name, index) for index in range(self.topic(name).partitions)], start)
+        return consumer
+
+    def read(
+        self,
+        topic: str,
+        *,
+        columns: Sequence[str] | None = None,
+        start: Place = "beginning",
+        partition: int | None = None,
+        isolation: str = "read_committed",
+    ) -> pa.Table:
+        """Everything a topic holds now, as an Arrow table: its columns, and `_partition`, `_offset`, `_time`.
+
+        `columns` may also name `_key`, `_headers` and `_tombstone`.
+        """
+        declared = self.topic(topic)
+        outcomes = self.transactions if isolation == "read_committed" else None
+        wanted = tuple(columns) if columns is not None else None
+        batches = []
+        for index in range(declared.partitions) if partition is None else [partition]:
+            place = self.partition(declared, index)
+            end = place.state().visible
+            cursor = Cursor(place, place_of(place, start), outcomes=outcomes)
+            while found := cursor.read(Limits(), wanted, until=end):
+                batches += found
+        layout = Layout(declared)
+        return pa.Table.from_batches(batches, layout.schema(wanted if wanted is not None else layout.visible_columns()))
+
+    def offsets_for_time(self, topic: str, moment: int) -> dict[int, int | None]:
+        """For each partition the first offset with this event time (microseconds since 1970) or a later one."""
+        declared = self.topic(topic)
+        return {index: offset_for_time(self.partition(declared, index), moment) for index in range(declared.partitions)}
+
+    def max_event_time(self, topic: str, partition: int, first: int, last: int) -> int | None:
+        """The latest event time of an offset range, from the index."""
+        return max_event_time(self.partition(self.topic(topic), partition), first, last)
+
+    @property
+    def transactions(self) -> Transactions:
+        """How the transactions of this log ended."""
+        if self._transactions is None:
+            topic = self._create(transactions.TOPIC, exist_ok=True)
+            partition = self.partition(topic, 0)
+            self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
+        return self._transactions
+
+    def _create(self, topic: Topic, *, exist_ok: bool) -> Topic:
+        with self._catalog_lock:
+            if self.disk.exists(self._topics_path / topic.name / "topic.json"):
+                return self._existing(topic, exist_ok=exist_ok)
+            # Built aside and moved into place: a topic is there whole, or not at all.
+            building = self._topics_path / f".new-{topic.id}-{os.getpid()}"
+            self.disk.make_directory(building)
+            for index in range(topic.partitions):
+                Partition.create(self.disk, building / str(index), topic)
+            self.disk.replace(building / "topic.json", topic.to_json())
+            self.disk.rename(building, self._topics_path / topic.name)
+        return self.topic(topic.name)
+
+    def _existing(self, topic: Topic, *, exist_ok: bool) -> Topic:
+        present = self.topic(topic.name)
+        if not exist_ok:
+            raise TopicExists(f"topic {topic.name!r} is there already", hint="use another name, delete it first, or give exist_ok=True")
+        if (present.columns, present.key, present.time) != (topic.columns, topic.key, topic.time):
+            raise TopicExists(
+                f"topic {topic.name!r} is there already with other columns, key or time", hint="alter it, or use another name"
+            )
+        return present
+
+    def _directory(self, name: str, index: int) -> Path:
+        return self._topics_path / name / str(index)
+
+    def _describe_partition(self, partition: Partition) -> dict[str, Any]:
+        state = partition.state()
+        bases = partition.segments(state)
+        return {
+            "partition": partition.index, "start": state.start, "end": state.visible, "segments": len(bases),
+            "bytes": sum(self.disk.size(partition.directory / f"{base:020d}.segment") for base in bases),
+            "max_event_time": max_event_time(partition, state.start, state.visible),
+        }  # fmt: skip
+
+    def _unknown(self, name: str) -> UnknownTopic:
+        names = [topic.name for topic in self.topics()]
+        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        return UnknownTopic(f"there is no topic {name!r} in {self.path}", hint=f"create it first; topics here: {shown or 'none'}")
+
+
+def _extended(topic: Topic, columns: pa.Schema) -> pa.Schema:
+    for place, column in enumerate(topic.columns):
+        if place >= len(columns) or not columns.field(place).equals(column):
+            raise SchemaError(
+                f"topic {topic.name!r}: column {column.name!r} cannot be changed or removed",
+                why="stored records have it",
+                hint="columns can only be added at the end",
+            )
+    if not all(column.nullable for column in list(columns)[len(topic.columns) :]):
+        raise SchemaError(f"topic {topic.name!r}: a new column cannot be NOT NULL", why="stored records have no value for it")
+    return columns

@@ -1,0 +1,89 @@
+"""Which partition a key belongs to: Kafka's murmur2, over whole columns of keys."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SEED = 0x9747B28C
+_MULTIPLIER = np.uint32(0x5BD1E995)
+_CHUNK = 65_536
+
+
+def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
+    """Kafka's partition of each key, -1 where the key is null.
+
+    >>> partitions_of(pa.array([b"21", b"foobar", None]), 1000)
+    array([340, 166,  -1])
+    """
+    hashes = murmur2(keys).astype(np.int64)
+    partitions = (hashes & 0x7FFFFFFF) % count
+    return np.where(keys.is_null().to_numpy(zero_copy_only=False), -1, partitions) if keys.null_count else partitions
+
+
+def murmur2(keys: pa.Array) -> np.ndarray:
+    """The 32-bit murmur2 hash of each binary value, as Kafka's clients compute it; null counts as empty."""
+    if not len(keys):
+        return np.zeros(0, dtype=np.uint32)
+    filled = keys.cast(pa.large_binary()).fill_null(b"")
+    offsets = np.frombuffer(filled.buffers()[1], dtype=np.int64)[filled.offset : filled.offset + len(filled) + 1]
+    data = np.frombuffer(filled.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+    # A word may start at any byte and the last one may stick out: four more bytes, and a view that moves by one.
+    bytes_ = np.concatenate([data, np.zeros(4, np.uint8)])
+    words = np.ndarray(shape=(len(bytes_) - 3,), dtype="<u4", buffer=bytes_, strides=(1,))
+    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
+    chunks = range(0, len(filled), _CHUNK)
+    return np.concatenate([_hash_chunk(words, starts[at : at + _CHUNK], lengths[at : at + _CHUNK]) for at in chunks])
+
+
+def _hash_chunk(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    whole, rest = lengths // 4, lengths % 4
+    hashes = np.uint32(_SEED) ^ lengths.astype(np.uint32)
+    for word in range(int(whole.max())):
+        # Only the keys that are this long take part; usually that is nearly all of them.
+        longer = np.flatnonzero(whole > word)
+        mixed = words[starts[longer] + 4 * word] * _MULTIPLIER
+        mixed ^= mixed >> np.uint32(24)
+        mixed *= _MULTIPLIER
+        hashes[longer] = (hashes[longer] * _MULTIPLIER) ^ mixed
+    tailed = np.flatnonzero(rest)
+    masks = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], dtype=np.uint32)[rest[tailed]]
+    tails = words[starts[tailed] + 4 * whole[tailed]] & masks
+    hashes[tailed] = (hashes[tailed] ^ tails) * _MULTIPLIER
+    hashes ^= hashes >> np.uint32(13)
+    hashes *= _MULTIPLIER
+    hashes ^= hashes >> np.uint32(15)
+    return hashes
+
+
+def encode_keys(columns: list[pa.Array]) -> pa.Array:
+    """Key columns as the bytes Kafka's usual serializers give.
+
+    Text is UTF-8, whole numbers are big-endian, times are their microseconds; several columns are a JSON array.
+    """
+    if len(columns) > 1:
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        return pa.array([json.dumps(row, default=str, separators=(",", ":")).encode() for row in rows], pa.binary())
+    column = columns[0]
+    kind = column.type
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return column.cast(pa.binary())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.binary())
+    if pa.types.is_timestamp(kind):
+        return _big_endian(column.cast(pa.int64()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _big_endian(column)
+    return pc.cast(column, pa.string()).cast(pa.binary())
+
+
+def _big_endian(column: pa.Array) -> pa.Array:
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    width = values.dtype.itemsize
+    swapped = values.astype(values.dtype.newbyteorder(">")).tobytes()
+    fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(swapped)])
+    keys = fixed.cast(pa.binary())
+    return pc.if_else(column.is_valid(), keys, pa.scalar(None, pa.binary())) if column.null_count else keys

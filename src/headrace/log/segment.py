@@ -1,0 +1,208 @@
+"""A segment: one append-only file of frames with the schema they were written under, and its index."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.log import frame as frames
+from headrace.log.checksum import checksum
+from headrace.log.disk import Disk
+from headrace.log.errors import CorruptLog
+from headrace.log.frame import HEADER, Frame
+from headrace.log.layout import stored_schema
+
+SUFFIX, INDEX_SUFFIX, WRITERS_SUFFIX = ".segment", ".index", ".writers"
+_MAGIC = 0x31535248  # "HRS1"
+_START = struct.Struct("<IIqqI")
+# A disk writes whole sectors: a write cut short by a power failure leaves some of them as they were, in a fresh file as zeros.
+_SECTOR = 512
+
+
+class Segment:
+    """The frames from offset `base` on. `covers` is the offset up to which a compacted segment stands for all before it."""
+
+    def __init__(self, disk: Disk, directory: Path, base: int) -> None:
+        self.base = base
+        self.path = segment_path(directory, base)
+        self.index_path = self.path.with_suffix(INDEX_SUFFIX)
+        self._disk = disk
+        self.file = disk.open(self.path)
+        self._map = self.file.map()
+        self.columns, self.covers, self.first = self._read_start()
+        self._index: np.ndarray | None = None
+
+    @classmethod
+    def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema) -> Segment:
+        """A new, empty segment; durable with its directory entry when this returns."""
+        path = segment_path(directory, base)
+        file = disk.open(path, create=True)
+        file.truncate(0)
+        file.write([start_block(base, base, columns)], 0)
+        file.sync()
+        file.close()
+        index = disk.open(path.with_suffix(INDEX_SUFFIX), create=True)
+        index.truncate(0)
+        index.close()
+        disk.sync_directory(directory)
+        return cls(disk, directory, base)
+
+    def view(self, end: int) -> pa.Buffer:
+        """The file's bytes, at least up to `end` if the file is that long."""
+        if self._map.size < end:
+            self._map = self.file.map()
+        return self._map
+
+    @property
+    def size(self) -> int:
+        return self.file.size()
+
+    def frame_at(self, position: int, end: int) -> Frame:
+        """The header at `position`, in a range that was written completely; anything else there is corruption."""
+        data = self.view(end)
+        frame = frames.unpack(data.slice(position, HEADER).to_pybytes(), position) if position + HEADER <= data.size else None
+        if frame is None or frame.end > data.size:
+            raise self.corrupt(
+                position, "the header of a record batch does not match its checksum" if position < data.size else "the file ends too early"
+            )
+        return frame
+
+    def records(self, frame: Frame) -> pa.RecordBatch:
+        """The stored batch of a frame, checked against its CRC; shares the file's memory if it is not compressed."""
+        body = self.view(frame.end).slice(frame.position + HEADER, frame.length)
+        if not frames.sound(frame, body):
+            raise self.corrupt(frame.position, f"the records from offset {frame.base} to {frame.next - 1} do not match their CRC32C", frame)
+        return frames.decode(frame, body, stored_schema(self.columns, frame.flags & 255))
+
+    def index(self, end: int) -> np.ndarray:
+        """The headers of all frames before position `end`, from the index file, or from the segment if that is not sound."""
+        if self._index is not None and len(self._index) and self._end_of(self._index) == end:
+            return self._index
+        found = self._load_index(end)
+        self._index = found if found is not None else self.scan_index(end)
+        return self._index
+
+    def scan_index(self, end: int) -> np.ndarray:
+        """The index as the segment itself tells it."""
+        headers, position = [], self.first
+        while position < end:
+            frame = self.frame_at(position, end)
+            headers.append(frame.pack())
+            position = frame.end
+        return np.frombuffer(b"".join(headers), dtype=frames.INDEX)
+
+    def recover(self) -> int:
+        """Where the complete appends of this segment end. A torn tail ends it; a damaged batch before the tail raises."""
+        data = self.view(self.size)
+        position = complete = self.first
+        while position < data.size:
+            frame = frames.unpack(data.slice(position, min(HEADER, data.size - position)).to_pybytes(), position)
+            if frame is None or frame.end > data.size or not frames.sound(frame, data.slice(position + HEADER, frame.length)):
+                if not self._torn(data, position, frame):
+                    raise self.corrupt(position, "a record batch that was written completely does not match its checksum", frame)
+                break
+            position = frame.end
+            if not frame.flags & frames.MORE:
+                complete = position
+        return complete
+
+    def corrupt(self, position: int, what: str, frame: Frame | None = None) -> CorruptLog:
+        offsets = f", offset {frame.base}" if frame else ""
+        return CorruptLog(
+            f"{self.path}, position {position}{offsets}: {what}",
+            why="these records would be wrong, so they are not served",
+            hint="restore the file from a copy, or give up the damaged records with log.repair(topic, partition)",
+        )
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _torn(self, data: pa.Buffer, position: int, frame: Frame | None) -> bool:
+        """Whether damage at `position` is an append that a crash cut short, and not a change to bytes that were complete.
+
+        Cut short means that the file ends inside it, or that a sector of it never reached the disk and reads as zeros.
+        A later batch that says this one was already durable when it was written proves the opposite.
+        """
+        if self._proved_durable(data, position):
+            return False
+        end = frame.position + HEADER + frame.length if frame else data.size
+        if end > data.size or position + HEADER > data.size:
+            return True
+        content = np.frombuffer(data.slice(position, end - position), dtype=np.uint8)
+        edges = np.arange(-(-(position + 1) // _SECTOR) * _SECTOR, end, _SECTOR) - position
+        return any(not sector.any() for sector in np.split(content, edges))
+
+    def _proved_durable(self, data: pa.Buffer, position: int) -> bool:
+        place = position + frames.ALIGNMENT
+        while place + HEADER <= data.size:
+            later = frames.unpack(data.slice(place, HEADER).to_pybytes(), place)
+            if later is not None and later.durable > position:
+                return True
+            place += frames.ALIGNMENT
+        return False
+
+    def _load_index(self, end: int) -> np.ndarray | None:
+        if not self._disk.exists(self.index_path):
+            return None
+        file = self._disk.open(self.index_path)
+        try:
+            data = file.map()
+        finally:
+            file.close()
+        whole = data.size // HEADER * HEADER
+        entries = frames.checked_index(data.slice(0, whole))
+        if entries is None:
+            return None
+        entries = entries[: np.searchsorted(entries["position"], end)]
+        covered = self._end_of(entries) if len(entries) else self.first
+        return entries if covered == end else None
+
+    def _end_of(self, entries: np.ndarray) -> int:
+        return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
+
+    def _read_start(self) -> tuple[pa.Schema, int, int]:
+        data = self._map
+        try:
+            magic, crc, base, covers, length = _START.unpack_from(data)
+            columns = data.slice(_START.size, length)
+            sound = checksum(_checked(base, covers, columns.to_pybytes())) == crc
+        except (struct.error, IndexError, pa.ArrowInvalid):
+            sound = False
+        if not sound or magic != _MAGIC or base != self.base:
+            raise self.corrupt(0, "the start of the segment does not match its checksum")
+        return pa.ipc.read_schema(columns), covers, frames.padded(_START.size + length)
+
+
+def segment_path(directory: Path, base: int) -> Path:
+    return directory / f"{base:020d}{SUFFIX}"
+
+
+def start_block(base: int, covers: int, columns: pa.Schema) -> bytes:
+    """The first block of a segment file: its base offset, what it covers and its schema."""
+    schema = columns.serialize().to_pybytes()
+    crc = checksum(_checked(base, covers, schema))
+    block = _START.pack(_MAGIC, crc, base, covers, len(schema)) + schema
+    return block.ljust(frames.padded(len(block)), b"\0")
+
+
+def torn_start(data: bytes) -> bool:
+    """Whether a file is the beginning of a segment whose first block was never written completely.
+
+    No frame can follow such a block: it is synced before the first append.
+    """
+    if len(data) < _START.size or not data[: _START.size].strip(b"\0"):
+        return True
+    *_, length = _START.unpack_from(data)
+    return bool(data[:4] == _MAGIC.to_bytes(4, "little")) and len(data) < _START.size + length
+
+
+def _checked(base: int, covers: int, schema: bytes) -> bytes:
+    return struct.pack("<qqI", base, covers, len(schema)) + schema
+
+
+def segment_bases(names: list[str]) -> list[int]:
+    """The base offsets of the segments among file names, in order."""
+    return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX) and name[:1] != ".")

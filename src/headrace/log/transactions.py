@@ -1,0 +1,140 @@
+"""How transactions end: one durable record is the decision, and every reader asks for it.
+
+A transaction's records lie in their partitions with the writer's id and the transaction's number. Committing syncs them and
+appends the decision to `__transactions`; there are no markers to place afterwards, so nothing can be half committed. A new
+generation of a writer aborts what the one before left open and fences it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.core.clock import Clock
+from headrace.core.schema import schema
+from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
+from headrace.log.disk import Disk, Lock
+from headrace.log.errors import Fenced
+from headrace.log.frame import Frame
+from headrace.log.partition import Author, Partition
+from headrace.log.topic import Topic, TopicConfig
+
+TOPIC = Topic(
+    "__transactions", partitions=1, columns=schema("id string, writer bigint, generation bigint, transaction bigint, committed boolean"),
+    key=("id",), config=TopicConfig().with_settings({"cleanup.policy": "compact"}), id="transactions",
+)  # fmt: skip
+DEFAULT_TIMEOUT = timedelta(seconds=60)
+
+
+@dataclass
+class _Writer:
+    generation: int = 0
+    decided: int = 0
+    aborted: set[int] = field(default_factory=set)
+
+
+class Transactions:
+    """The decisions on all transactions of a log, folded from their topic as it grows."""
+
+    def __init__(self, disk: Disk, locks: Path, partition: Partition, clock: Clock, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
+        self._disk = disk
+        self._locks = locks
+        self._partition = partition
+        self._clock = clock
+        self._timeout = timeout // timedelta(microseconds=1)
+        self._cursor = Cursor(partition, 0)
+        self._writers: dict[int, _Writer] = {}
+
+    def begin_generation(self, writer: int) -> int:
+        """Become the only writer with this id: the generation before is fenced, its open transaction aborted."""
+        with self._lock_of(writer):
+            return self._next_generation(writer)
+
+    def next_transaction(self, writer: int, generation: int) -> int:
+        """The number of the transaction that this writer may begin now."""
+        self._refresh()
+        state = self._state(writer)
+        self._refuse_old(writer, generation, state)
+        return state.decided + 1
+
+    def decide(self, writer: int, generation: int, transaction: int, *, commit: bool) -> None:
+        """The moment a transaction takes effect as a whole, or not at all. Durable when this returns; a repeated call changes nothing."""
+        with self._lock_of(writer):
+            self._refresh()
+            state = self._state(writer)
+            self._refuse_old(writer, generation, state)
+            if transaction > state.decided:
+                self._append(writer, generation, transaction, commit=commit)
+                self._refresh()
+
+    def check(self, writer: int, generation: int) -> None:
+        """Raise if a newer generation of this writer exists."""
+        self._refresh()
+        self._refuse_old(writer, generation, self._state(writer))
+
+    def of(self, frame: Frame) -> str:
+        """How the transaction that a frame belongs to ended; one left open for too long is aborted here."""
+        known = self._known(frame)
+        if known == OPEN:
+            self._refresh()
+            known = self._known(frame)
+        if known == OPEN and self._clock.now() - frame.appended_at > self._timeout:
+            with self._lock_of(frame.writer):
+                self._refresh()
+                if self._known(frame) == OPEN:
+                    self._next_generation(frame.writer)
+            known = self._known(frame)
+        return known
+
+    def _known(self, frame: Frame) -> str:
+        state = self._state(frame.writer)
+        if frame.transaction > state.decided:
+            return ABORTED if frame.generation < state.generation else OPEN
+        return ABORTED if frame.transaction in state.aborted else COMMITTED
+
+    def _next_generation(self, writer: int) -> int:
+        self._refresh()
+        state = self._state(writer)
+        # The next number is used up by an abort: whatever the old generation wrote under it, now or later, is void.
+        self._append(writer, state.generation + 1, state.decided + 1, commit=False)
+        self._refresh()
+        return state.generation + 1
+
+    def _append(self, writer: int, generation: int, transaction: int, *, commit: bool) -> None:
+        # Compaction keeps the newest commit and every abort of a writer: all that is needed to tell any transaction's end.
+        identity = f"{writer:x}" if commit else f"{writer:x}/{transaction}"
+        row = {"id": identity, "writer": _signed(writer), "generation": generation, "transaction": transaction, "committed": commit}
+        layout, now = self._partition.layout, self._clock.now()
+        stored = layout.stored(layout.arrange(pa.Table.from_pylist([row], TOPIC.columns), now), now)
+        self._partition.append([stored], Author(), durable=True)
+
+    def _refresh(self) -> None:
+        while batches := self._cursor.read(Limits(), ("writer", "generation", "transaction", "committed")):
+            for batch in batches:
+                for writer, generation, transaction, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    state = self._state(writer & 0xFFFF_FFFF_FFFF_FFFF)
+                    state.generation = max(state.generation, generation)
+                    state.decided = max(state.decided, transaction)
+                    if not committed:
+                        state.aborted.add(transaction)
+
+    def _state(self, writer: int) -> _Writer:
+        return self._writers.setdefault(writer, _Writer())
+
+    def _refuse_old(self, writer: int, generation: int, state: _Writer) -> None:
+        if generation < state.generation:
+            raise Fenced(
+                f"writer {writer:x} of generation {generation} was replaced by generation {state.generation}",
+                why="two writers under one id would store things twice",
+                hint="stop this one, or give each its own transactional id",
+            )
+
+    def _lock_of(self, writer: int) -> Lock:
+        return self._disk.lock(self._locks / f"{writer:016x}.lock")
+
+
+def _signed(writer: int) -> int:
+    return writer - (1 << 64) if writer >> 63 else writer

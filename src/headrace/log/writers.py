@@ -1,0 +1,77 @@
+"""What a partition remembers of each writer, so that a repeated append is stored once and an old writer is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.log.checksum import checksum
+from headrace.log.errors import CorruptLog
+
+NOBODY = 0
+# Ids drawn at random have the top bit: only these may be forgotten when they have been silent for long.
+_DRAWN = 1 << 63
+_FORGET_AFTER = 7 * 86_400_000_000
+_ENTRY = struct.Struct("<Qqqqqq")
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The last append of a writer: its generation and sequence, and the offsets it got."""
+
+    generation: int
+    sequence: int
+    base: int
+    next: int
+    appended_at: int
+
+
+def named(name: str) -> int:
+    """The id of a writer that keeps its name over restarts."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") & ~_DRAWN or 1
+
+
+def drawn() -> int:
+    """The id of a writer that lives as long as its process."""
+    return secrets.randbits(63) | _DRAWN
+
+
+class Writers:
+    """The last append of every writer of one partition."""
+
+    def __init__(self, last: dict[int, Last] | None = None) -> None:
+        self._last = last or {}
+
+    def get(self, writer: int) -> Last | None:
+        return self._last.get(writer)
+
+    def learn(self, entries: np.ndarray) -> None:
+        """Take in index entries in their order; the frames of one append count as one."""
+        for entry in entries[entries["writer"] != NOBODY]:
+            writer, sequence, base = int(entry["writer"]), int(entry["sequence"]), int(entry["base"])
+            before = self._last.get(writer)
+            if before and before.sequence == sequence and before.generation == int(entry["generation"]):
+                base = before.base
+            self._last[writer] = Last(int(entry["generation"]), sequence, base, int(entry["next"]), int(entry["appended_at"]))
+
+    def pack(self, now: int) -> bytes:
+        """All that must outlive the segments it came from."""
+        kept = [(writer, last) for writer, last in self._last.items() if not writer & _DRAWN or last.appended_at > now - _FORGET_AFTER]
+        body = b"".join(_ENTRY.pack(w, k.generation, k.sequence, k.base, k.next, k.appended_at) for w, k in kept)
+        return checksum(body).to_bytes(4, "little") + body
+
+    @classmethod
+    def unpack(cls, data: bytes, path: str) -> Writers:
+        body = data[4:]
+        if len(data) < 4 or checksum(body) != int.from_bytes(data[:4], "little"):
+            raise CorruptLog(
+                f"{path} is not what was written",
+                why="it says which appends are stored already",
+                hint="restore the file from a copy, or run log.repair(topic, partition)",
+            )
+        return cls({writer: Last(*rest) for writer, *rest in _ENTRY.iter_unpack(body)})
