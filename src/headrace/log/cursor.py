@@ -34,6 +34,9 @@ class Limits:
     bytes: int = 64 * 1024 * 1024
 
 
+USUAL = Limits()
+
+
 class Cursor:
     """Reads one partition from an offset on."""
 
@@ -52,7 +55,7 @@ class Cursor:
             raise out_of_range(self.partition, offset, state)
         self.offset, self._segment = offset, None
 
-    def read(self, limits: Limits = Limits(), columns: tuple[str, ...] | None = None, *, until: int | None = None) -> list[pa.RecordBatch]:
+    def read(self, limits: Limits = USUAL, columns: tuple[str, ...] | None = None, *, until: int | None = None) -> list[pa.RecordBatch]:
         """The next records, up to the offset `until`; empty if there are none yet. Zero-copy where the topic is not compressed."""
         state = self.partition.state()
         if self.offset < state.start:
@@ -185,12 +188,13 @@ def max_event_time(partition: Partition, first: int, last: int) -> int | None:
 
 
 def out_of_range(partition: Partition, offset: int, state: State) -> OffsetOutOfRange:
+    empty = state.visible == state.start
+    held = f"it is empty, the next one is {state.visible}" if empty else f"it has {state.start} to {state.visible - 1}"
     return OffsetOutOfRange(
-        f"partition {partition.index} of topic {partition.topic.name!r} has no offset {offset}: it has {state.start} to {state.visible - 1}"
-        if state.visible > state.start else f"partition {partition.index} of topic {partition.topic.name!r} has no offset {offset}: it is empty, the next one is {state.visible}",
-        why="older records were removed by retention" if offset < state.start else "later ones are not written yet",
+        f"partition {partition.index} of topic {partition.topic.name!r} has no offset {offset}: {held}",
+        why="older records were removed by retention" if 0 <= offset < state.start else "later ones are not written yet",
         hint='seek to "beginning" or "end"',
-    )  # fmt: skip
+    )
 
 
 def _with_flags(frame: Frame, flags: int) -> Frame:

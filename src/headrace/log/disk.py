@@ -195,7 +195,7 @@ class PosixDisk:
 
     def rename(self, old: Path, new: Path) -> None:
         _point("disk.rename.before")
-        os.rename(old, new)
+        old.rename(new)
         _point("disk.rename.after")
         self.sync_directory(new.parent)
 
@@ -208,7 +208,8 @@ class PosixDisk:
         shutil.rmtree(path)
 
     def list(self, directory: Path) -> list[str]:
-        return os.listdir(directory)
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in entries]
 
     def exists(self, path: Path) -> bool:
         return path.exists()

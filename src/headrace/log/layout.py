@@ -179,8 +179,11 @@ class Layout:
         _, high = self._bounds(batch, now)
         if high > now + ahead * 1000:
             shown = to_datetime(high).isoformat() if high < 253_402_300_800_000_000 else f"{high} microseconds after 1970"
-            raise LogError(f"a record for topic {self.topic.name!r} has the time {shown}, more than {ahead} ms in the future", why="one such time would close every window before it",
-                           hint="mend the time, or raise the topic's message.timestamp.after.max.ms (-1: no limit)")  # fmt: skip
+            raise LogError(
+                f"a record for topic {self.topic.name!r} has the time {shown}, more than {ahead} ms in the future",
+                why="one such time would close every window before it",
+                hint="mend the time, or raise the topic's message.timestamp.after.max.ms (-1: no limit)",
+            )
 
     def _refuse_large(self, batch: pa.RecordBatch) -> None:
         limit = self.topic.config.max_message_bytes
@@ -239,7 +242,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str, topic: str) -> 
 
 
 def _row_sizes(column: pa.Array) -> np.ndarray:
-    """About how many bytes each value takes: exact for text and bytes, the width for fixed types, the share of the whole for nested ones."""
+    """About how many bytes each value takes: exact for text and bytes, the width for fixed types, the printed length for nested ones."""
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_string(kind):
         return np.asarray(pc.binary_length(column).fill_null(0), dtype=np.int64)

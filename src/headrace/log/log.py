@@ -63,7 +63,7 @@ class Log:
 
     # Topics
 
-    def create_topic(
+    def create_topic(  # noqa: PLR0913 - one option for each thing a topic is declared with
         self, name: str, *, partitions: int = 1, schema: SchemaLike | None = None, key: str | Sequence[str] = (), time: str | None = None,
         config: Mapping[str, int | str] | None = None, exist_ok: bool = False,
     ) -> Topic:  # fmt: skip
@@ -163,7 +163,7 @@ class Log:
         """A producer: `acks`, `linger`, `batch_bytes`, `buffer_memory`, `retries`, `transactional_id`."""
         return Producer(self, settings_of(acks, linger, **settings))
 
-    def append_epoch(
+    def append_epoch(  # noqa: PLR0913 - what is stored, whose it is, and where it goes
         self, topic: str, records: pa.Table, *, writer: str, epoch: int, partition: int | None = None, generation: int = 0
     ) -> list[Appended]:
         """Store what a writer made in an epoch, once: an epoch that is there already is skipped. Durable when this returns.

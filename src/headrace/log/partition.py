@@ -8,9 +8,11 @@ durable appends, and those written with acks="1".
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -50,6 +52,15 @@ class Appended:
     base: int
     next: int
     repeated: bool = False
+
+
+class _Body(NamedTuple):
+    """A batch as its frame stores it."""
+
+    stored: Stored
+    codec: int
+    data: pa.Buffer
+    raw_length: int
 
 
 class Partition:
@@ -94,9 +105,8 @@ class Partition:
 
         An append that its writer has made before is found and not repeated.
         """
-        now = self.clock.now()
         codec = frames.CODECS.index(None if self.topic.config.compression_type == "none" else self.topic.config.compression_type)
-        bodies = [(stored, *frames.encode(stored.batch, codec)) for stored in batches]
+        bodies = [_Body(stored, codec, *frames.encode(stored.batch, codec)) for stored in batches]
         with self._lock:
             try:
                 state = self._fresh()
@@ -104,8 +114,8 @@ class Partition:
                     raise TopicDeleted(f"topic {self.topic.name!r} was deleted", why="nothing was written", hint="create it again")
                 done = self._repeated(author)
                 if done is None:
-                    state = self._room(state, sum(HEADER + frames.padded(body.size) for _, body, _ in bodies))
-                    done = self._write(state, bodies, author, codec, now, visible=not durable)
+                    state = self._room(state, sum(HEADER + frames.padded(body.data.size) for body in bodies))
+                    done = self._write(state, bodies, author, visible=not durable)
             except OSError as error:
                 raise _disk_failed("append", self.directory, error) from error
             cuts = state.cuts
@@ -138,9 +148,11 @@ class Partition:
             if offset > state.start:
                 self._head.store(state._replace(start=min(offset, state.visible), layout=state.layout + 1))
 
-    def exclusive(self) -> _Exclusive:
+    @contextmanager
+    def exclusive(self) -> Iterator[tuple[State, Head]]:
         """Hold the partition's lock, to change its set of segments; gives the state, takes the new one."""
-        return _Exclusive(self)
+        with self._lock:
+            yield self._fresh(), self._head
 
     def segments(self, state: State) -> list[int]:
         """The base offsets of all segments, the active one last."""
@@ -185,7 +197,8 @@ class Partition:
     def _learn(self, state: State) -> None:
         if self._entries_seen == state.entries:
             return
-        assert self._index_file is not None and self._active is not None
+        assert self._active is not None
+        assert self._index_file is not None
         data = self._index_file.read(self._entries_seen * HEADER, (state.entries - self._entries_seen) * HEADER)
         entries = frames.checked_index(data)
         if entries is None or len(entries) != state.entries - self._entries_seen:
@@ -229,22 +242,21 @@ class Partition:
         self._open(state)
         return state
 
-    def _write(
-        self, state: State, bodies: list[tuple[Stored, pa.Buffer, int]], author: Author, codec: int, now: int, *, visible: bool
-    ) -> Appended:
-        assert self._active is not None and self._index_file is not None
-        base, position, parts, headers = state.written, state.position, [], []
-        for number, (stored, body, raw_length) in enumerate(bodies, 1):
+    def _write(self, state: State, bodies: list[_Body], author: Author, *, visible: bool) -> Appended:
+        assert self._active is not None
+        assert self._index_file is not None
+        base, position, parts, headers, now = state.written, state.position, [], [], self.clock.now()
+        for number, (stored, codec, data, raw_length) in enumerate(bodies, 1):
             flags = stored.flags | (frames.MORE if number < len(bodies) else 0) | (frames.TRANSACTIONAL if author.transaction else 0)
             rows = stored.batch.num_rows
             frame = Frame(
-                base=base, next=base + rows, count=rows, length=body.size, position=position,
+                base=base, next=base + rows, count=rows, length=data.size, position=position,
                 min_time=stored.min_time, max_time=stored.max_time, appended_at=now, writer=author.writer,
                 generation=author.generation, sequence=author.sequence, transaction=author.transaction,
-                durable=state.durable_position, raw_length=raw_length, flags=flags, codec=codec, crc=checksum(body),
+                durable=state.durable_position, raw_length=raw_length, flags=flags, codec=codec, crc=checksum(data),
             )  # fmt: skip
             headers.append(frame.pack())
-            parts += [headers[-1], body, _PADDING[: frames.padded(body.size) - body.size]]
+            parts += [headers[-1], data, _PADDING[: frames.padded(data.size) - data.size]]
             base, position = frame.next, frame.end
         try:
             self._active.file.write([part for part in parts if len(part)], state.position)
@@ -315,8 +327,9 @@ class Partition:
             # Readers may have seen offsets that a power cut took back: never give them to other records.
             written = max(written, stale.visible)
         state = State(
-            boot=self._boot, segment=active.base, position=end, entries=len(entries), written=written, durable=written, durable_position=end,
-            visible=written, start=max(bases[0], stale.start if stale else 0), cuts=(stale.cuts if stale else 0) + 1,
+            boot=self._boot, segment=active.base, position=end, entries=len(entries),
+            written=written, durable=written, durable_position=end, visible=written,
+            start=max(bases[0], stale.start if stale else 0), cuts=(stale.cuts if stale else 0) + 1,
             layout=(stale.layout if stale else 0) + 1, deleted=stale.deleted if stale else 0,
         )  # fmt: skip
         self._head.store(state)
@@ -370,24 +383,6 @@ class Partition:
                 hint="send it again: if it is there, it is not stored twice",
             )
         return state.durable >= offset
-
-
-class _Exclusive:
-    """The partition's lock held, with its state."""
-
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
-
-    def __enter__(self) -> tuple[State, Head]:
-        self._partition._lock.acquire()
-        try:
-            return self._partition._fresh(), self._partition._head
-        except BaseException:
-            self._partition._lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._partition._lock.release()
 
 
 def _whole(disk: Disk, path: Path) -> bytes:

@@ -49,6 +49,9 @@ class ProducerSettings:
             )
 
 
+_USUAL = ProducerSettings()
+
+
 class _Record(NamedTuple):
     value: Value
     key: Key
@@ -70,7 +73,7 @@ class _Buffer:
 class Producer:
     """Sends records to topics. Safe to share between threads; close it, or use it in a `with` block, so that nothing stays behind."""
 
-    def __init__(self, storage: Storage, settings: ProducerSettings = ProducerSettings()) -> None:
+    def __init__(self, storage: Storage, settings: ProducerSettings = _USUAL) -> None:
         self._storage = storage
         self._settings = settings
         self._buffers: dict[str, _Buffer] = {}

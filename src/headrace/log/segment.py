@@ -182,7 +182,7 @@ def segment_path(directory: Path, base: int) -> Path:
 
 def start_block(base: int, covers: int, columns: pa.Schema) -> bytes:
     """The first block of a segment file: its base offset, what it covers and its schema."""
-    schema = columns.serialize().to_pybytes()
+    schema: bytes = columns.serialize().to_pybytes()
     crc = checksum(_checked(base, covers, schema))
     block = _START.pack(_MAGIC, crc, base, covers, len(schema)) + schema
     return block.ljust(frames.padded(len(block)), b"\0")
