@@ -115,7 +115,7 @@ pip_install() {
     if grep -qE 'hashes are required|DO NOT MATCH THE HASHES' $record; then
         stop "a downloaded package differs from its hash in requirements/: do not trust this package index until you know why (details: $record)."
     fi
-    if grep -qE 'NewConnectionError|Failed to establish|Connection(Refused|Reset)?Error|Connect(ion)?TimeoutError|ReadTimeoutError|ProxyError|SSLError|name resolution|Network is unreachable|Could not fetch URL|Read timed out' $record; then
+    if grep -qE 'NewConnectionError|Failed to establish|Connection(Refused|Reset)?Error|Connect(ion)?TimeoutError|ReadTimeoutError|ProxyError|SSLError|name resolution|Network is unreachable|Could not fetch URL|Read timed out|from versions: none' $record; then
         stop "the Python package index cannot be reached: check the network, or set PIP_INDEX_URL or PIP_PROXY to the way out of yours, then run this again (details: $record)."
     fi
     stop "pip could not install the locked dependencies: the reason is at the end of $record."
