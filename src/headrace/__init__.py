@@ -19,19 +19,29 @@ if TYPE_CHECKING:
     from headrace.core.secret import Secret as Secret
     from headrace.core.settings import Settings as Settings
     from headrace.core.settings import load_settings as load_settings
+    from headrace.log.consumer import Consumer as Consumer
+    from headrace.log.log import Log as Log
+    from headrace.log.producer import Producer as Producer
+    from headrace.log.topic import Topic as Topic
+    from headrace.log.topic import TopicConfig as TopicConfig
 
 __version__ = "0.1.0"
 
 _HOME = {
     "ConnectorError": "headrace.core.errors",
+    "Consumer": "headrace.log.consumer",
     "HeadraceError": "headrace.core.errors",
     "JobError": "headrace.core.errors",
+    "Log": "headrace.log.log",
     "LogError": "headrace.core.errors",
     "PlanError": "headrace.core.errors",
+    "Producer": "headrace.log.producer",
     "SchemaError": "headrace.core.errors",
     "Secret": "headrace.core.secret",
     "Settings": "headrace.core.settings",
     "SettingsError": "headrace.core.errors",
+    "Topic": "headrace.log.topic",
+    "TopicConfig": "headrace.log.topic",
     "load_settings": "headrace.core.settings",
 }
 

@@ -11,14 +11,19 @@ import headrace
 
 NAMES = [
     "ConnectorError",
+    "Consumer",
     "HeadraceError",
     "JobError",
+    "Log",
     "LogError",
     "PlanError",
+    "Producer",
     "SchemaError",
     "Secret",
     "Settings",
     "SettingsError",
+    "Topic",
+    "TopicConfig",
     "__version__",
     "load_settings",
 ]
