@@ -59,12 +59,13 @@ def hit(name: str) -> None:
 def configure(text: str | None) -> None:
     """Set the rules from `name=action@hits;...`; the name `*` counts every failpoint; `None` switches all off.
 
-    >>> configure("disk.sync.before=error(EIO)@2"); active
+    >>> from headrace.core import failpoints
+    >>> failpoints.configure("disk.sync.before=error(EIO)@2"); failpoints.active
     True
-    >>> configure(None); active
+    >>> failpoints.configure(None); failpoints.active
     False
     """
-    global active
+    global active  # noqa: PLW0603 - a module attribute is the cheapest guard a hot path can read
     hits.clear()
     _rules.clear()
     for part in filter(None, (text or "").split(";")):
