@@ -94,12 +94,12 @@ def test_every_kind_of_value_has_a_json_form(value, expected):
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.datetimes() | st.decimals() | st.timedeltas(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
 )
 
 
-@given(st.dictionaries(st.text(), values))
+@given(st.dictionaries(st.text(max_size=5), values, max_size=4))
 def test_any_row_is_one_line_of_strict_json(row):
     line = render.to_json(row)
     assert "\n" not in line
