@@ -36,6 +36,9 @@ class HeadraceSide:
                 producer.send_table(topic, table, key=keys)
             return time.perf_counter() - started
 
+    def append_in_order(self, topic: str, records: Records) -> None:
+        self.append(topic, records, "all")
+
     def append_each(self, topic: str, records: Records, acks: str) -> float:
         """Record by record; they linger as Kafka's do."""
         values = records.value_list()
