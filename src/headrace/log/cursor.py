@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.core.errors import LogError
 from headrace.core.schema import TIMESTAMP
 from headrace.log import frame as frames
 from headrace.log.errors import OffsetOutOfRange
@@ -18,6 +21,7 @@ from headrace.log.partition import Partition
 from headrace.log.segment import Segment
 
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
+_RETRIES = 100
 
 
 class Outcomes(Protocol):
@@ -46,7 +50,6 @@ class Cursor:
         self._outcomes = outcomes
         self._segment: Segment | None = None
         self._position = 0
-        self._layout = -1
 
     def seek(self, offset: int) -> None:
         """Go to `offset`; it must be one the log has, or its end."""
@@ -64,11 +67,10 @@ class Cursor:
         batches: list[pa.RecordBatch] = []
         rows = size = 0
         while self.offset < end and rows < limits.rows and size < limits.bytes:
-            found = self._next(state)
-            if found is None:
+            state, segment, frame = self._next(state)
+            if frame is None:
                 self.offset = max(self.offset, end)
                 break
-            segment, frame = found
             if frame.base >= end:
                 self.offset = end
                 break
@@ -109,50 +111,83 @@ class Cursor:
             frame = _with_flags(frame, frame.flags | frames.OFFSETS)
         return self.partition.layout.restore(frame, part, self.partition.index, columns)
 
-    def _next(self, state: State) -> tuple[Segment, Frame] | None:
-        """The next frame at or behind the present offset, or None at the end of what is written."""
-        if self._segment is None:
-            self._segment = self._locate(state)
+    def _next(self, state: State) -> tuple[State, Segment, Frame | None]:
+        """The next frame at or behind the present offset, None at the end of what is written; with the state its segment fits to."""
         while True:
+            if self._segment is None:
+                state, self._segment, self._position = locate(self.partition, self.offset)
+                if self.offset < state.start:
+                    raise out_of_range(self.partition, self.offset, state)
             segment = self._segment
             active = segment.base == state.segment
             end = state.position if active else segment.size
             if self._position < end:
                 frame = segment.frame_at(self._position, end)
                 if frame.next > self.offset:
-                    return segment, frame
+                    return state, segment, frame
                 self._position = frame.end
-                continue
-            if active:
-                return None
-            following = [base for base in self.partition.segments(state) if base > segment.base]
-            if not following:
-                return None
-            self._segment = Segment(self.partition.disk, self.partition.directory, self._after(segment, following))
-            self._position = self._segment.first
+            elif active:
+                if end == segment.first:
+                    # An empty segment may be made anew, with a column more, so the next read opens it again.
+                    self._segment = None
+                return state, segment, None
+            else:
+                self._segment = None
 
-    def _after(self, segment: Segment, following: list[int]) -> int:
-        """The segment to go on with: the first that may hold the present offset or a later one."""
-        below = [base for base in following if base <= self.offset]
-        return below[-1] if below else following[0]
 
-    def _locate(self, state: State) -> Segment:
-        bases = self.partition.segments(state)
-        below = [base for base in bases if base <= self.offset] or bases[:1]
-        segment = Segment(self.partition.disk, self.partition.directory, below[-1])
-        end = state.position if segment.base == state.segment else segment.size
-        entries = segment.index(end)
-        place = int(np.searchsorted(entries["next"], self.offset, side="right"))
-        self._position = int(entries["position"][place]) if place < len(entries) else end
-        return segment
+class Located(NamedTuple):
+    """An open segment, the state of the partition that it fits to, and the position of a frame in it."""
+
+    state: State
+    segment: Segment
+    position: int
+
+
+def locate(partition: Partition, offset: int) -> Located:
+    """The first frame with `offset` or a later one, or the end of the active segment.
+
+    Retention and compaction may take a file away between the look at the directory and the opening; another look finds what
+    took its place.
+    """
+    for _ in range(_RETRIES):
+        state = partition.state()
+        try:
+            found = _search(partition, offset, state)
+        except FileNotFoundError:
+            continue
+        # Unchanged: the segment that this state calls active was still that when it was opened.
+        if partition.state().layout == state.layout:
+            return found
+    raise LogError(f"the segments of {partition.directory} changed {_RETRIES} times while they were opened", hint="try again")
+
+
+def _search(partition: Partition, offset: int, state: State) -> Located:
+    bases = partition.segments(state)
+    for base in bases[max(bisect_right(bases, offset) - 1, 0) :]:
+        segment = Segment(partition.disk, partition.directory, base)
+        end = state.position if base == state.segment else segment.size
+        position = segment.position_of(offset, end)
+        if position < end or base == state.segment:
+            return Located(state, segment, position)
+    raise FileNotFoundError(partition.directory)
+
+
+def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.ndarray]]:
+    """The segments with `offset` and later ones, each with its index."""
+    while True:
+        state, segment, _ = locate(partition, offset)
+        active = segment.base == state.segment
+        entries = segment.index(state.position if active else segment.size)
+        yield segment, entries
+        if active:
+            return
+        offset = max(offset, int(entries["next"][-1]))
 
 
 def offset_for_time(partition: Partition, moment: int) -> int | None:
     """The first offset whose event time is `moment` or later, or None if there is no such record."""
     state = partition.state()
-    for base in partition.segments(state):
-        segment = Segment(partition.disk, partition.directory, base)
-        entries = segment.index(state.position if base == state.segment else segment.size)
+    for segment, entries in indexes(partition, state.start):
         for entry in entries[(entries["max_time"] >= moment) & (entries["next"] > state.start) & (entries["base"] < state.visible)]:
             frame = segment.frame_at(int(entry["position"]), segment.size)
             stored = segment.records(frame)
@@ -166,14 +201,11 @@ def offset_for_time(partition: Partition, moment: int) -> int | None:
 
 def max_event_time(partition: Partition, first: int, last: int) -> int | None:
     """The latest event time among offsets from `first` up to `last`, exclusive; from the index alone where whole batches lie inside."""
-    state = partition.state()
     found = frames.NO_TIME
-    for base in partition.segments(state):
-        if base >= last:
+    for segment, index in indexes(partition, max(first, partition.state().start)):
+        if segment.base >= last:
             break
-        segment = Segment(partition.disk, partition.directory, base)
-        entries = segment.index(state.position if base == state.segment else segment.size)
-        entries = entries[(entries["next"] > first) & (entries["base"] < last)]
+        entries = index[(index["next"] > first) & (index["base"] < last)]
         inside = (entries["base"] >= first) & (entries["next"] <= last)
         if inside.any():
             found = max(found, int(entries["max_time"][inside].max()))

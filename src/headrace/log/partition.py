@@ -8,7 +8,7 @@ durable appends, and those written with acks="1".
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,13 @@ from headrace.log.errors import CorruptLog, DiskFailed, Fenced, RecordLost, Topi
 from headrace.log.frame import HEADER, Frame
 from headrace.log.head import Head, State
 from headrace.log.layout import Layout, Stored
-from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_bases, segment_path, torn_start
+from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_bases, segment_path, torn_start, without_merged
 from headrace.log.topic import Topic
 from headrace.log.writers import NOBODY, Writers
 
 _log = logging.getLogger(__name__)
 _PADDING = bytes(frames.ALIGNMENT)
+START = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Partition:
         self._writers = Writers()
         self._entries_seen = 0
         self._opened = False
+        self.on_roll: Callable[[Partition], None] | None = None
 
     @staticmethod
     def create(disk: Disk, directory: Path, topic: Topic) -> None:
@@ -142,11 +144,13 @@ class Partition:
             self._head.store(self._fresh()._replace(deleted=1))
 
     def raise_start(self, offset: int) -> None:
-        """Move the first readable offset up; what is below may be removed."""
+        """Move the first readable offset up, durably; what is below may be removed."""
         with self._lock:
             state = self._fresh()
-            if offset > state.start:
-                self._head.store(state._replace(start=min(offset, state.visible), layout=state.layout + 1))
+            start = min(offset, state.visible)
+            if start > state.start:
+                self.disk.replace(self.directory / START, packed_start(start))
+                self._head.store(state._replace(start=start, layout=state.layout + 1))
 
     @contextmanager
     def exclusive(self) -> Iterator[tuple[State, Head]]:
@@ -156,7 +160,9 @@ class Partition:
 
     def segments(self, state: State) -> list[int]:
         """The base offsets of all segments, the active one last."""
-        return [base for base in segment_bases(self.disk.list(self.directory)) if base <= state.segment]
+        names = self.disk.list(self.directory)
+        bases = [base for base in segment_bases(names) if base <= state.segment]
+        return without_merged(self.disk, self.directory, bases) if MERGING in names else bases
 
     def roll(self) -> None:
         """Close the active segment, so that retention and compaction may work on it."""
@@ -240,6 +246,8 @@ class Partition:
         )  # fmt: skip
         self._head.store(state)
         self._open(state)
+        if self.on_roll is not None:
+            self.on_roll(self)
         return state
 
     def _write(self, state: State, bodies: list[_Body], author: Author, *, visible: bool) -> Appended:
@@ -322,19 +330,33 @@ class Partition:
         index.truncate(0)
         index.write([entries.tobytes()], 0)
         index.close()
-        written = int(entries["next"][-1]) if len(entries) else active.covers
+        start = max(bases[0], stale.start if stale else 0, self._stored_start())
+        written = max(start, int(entries["next"][-1]) if len(entries) else active.covers)
         if stale is not None and not stale.deleted:
             # Readers may have seen offsets that a power cut took back: never give them to other records.
             written = max(written, stale.visible)
         state = State(
             boot=self._boot, segment=active.base, position=end, entries=len(entries),
             written=written, durable=written, durable_position=end, visible=written,
-            start=max(bases[0], stale.start if stale else 0), cuts=(stale.cuts if stale else 0) + 1,
-            layout=(stale.layout if stale else 0) + 1, deleted=stale.deleted if stale else 0,
+            start=start, cuts=(stale.cuts if stale else 0) + 1, layout=(stale.layout if stale else 0) + 1, deleted=stale.deleted if stale else 0,
         )  # fmt: skip
         self._head.store(state)
         self._open(state)
         return state
+
+    def _stored_start(self) -> int:
+        path = self.directory / START
+        if not self.disk.exists(path):
+            return 0
+        data = _whole(self.disk, path)
+        start = int.from_bytes(data[:8], "little")
+        if data != packed_start(start):
+            raise CorruptLog(
+                f"{path} is not what was written",
+                why="it says which records were deleted",
+                hint="restore the file from a copy, or run log.repair(topic, partition)",
+            )
+        return start
 
     def _last_segment(self, bases: list[int]) -> Segment:
         """The segment that takes appends. One that a crash left without its first block never held a record, and is made anew."""
@@ -383,6 +405,12 @@ class Partition:
                 hint="send it again: if it is there, it is not stored twice",
             )
         return state.durable >= offset
+
+
+def packed_start(offset: int) -> bytes:
+    """What the file that keeps the first readable offset holds."""
+    data = offset.to_bytes(8, "little")
+    return data + checksum(data).to_bytes(4, "little")
 
 
 def _whole(disk: Disk, path: Path) -> bytes:

@@ -16,6 +16,8 @@ from headrace.log.frame import HEADER, Frame
 from headrace.log.layout import stored_schema
 
 SUFFIX, INDEX_SUFFIX, WRITERS_SUFFIX = ".segment", ".index", ".writers"
+# This file is there while segments that were merged into another are being removed.
+MERGING = "merging"
 _MAGIC = 0x31535248  # "HRS1"
 _START = struct.Struct("<IIqqI")
 # A disk writes whole sectors: a write cut short by a power failure leaves some of them as they were, in a fresh file as zeros.
@@ -85,6 +87,14 @@ class Segment:
         self._index = found if found is not None else self.scan_index(end)
         return self._index
 
+    def position_of(self, offset: int, end: int) -> int:
+        """Where the first frame with `offset` or a later one begins; `end` if there is none before it."""
+        if offset <= self.base:
+            return self.first
+        entries = self.index(end)
+        place = int(np.searchsorted(entries["next"], offset, side="right"))
+        return int(entries["position"][place]) if place < len(entries) else end
+
     def scan_index(self, end: int) -> np.ndarray:
         """The index as the segment itself tells it."""
         headers, position = [], self.first
@@ -145,9 +155,10 @@ class Segment:
         return False
 
     def _load_index(self, end: int) -> np.ndarray | None:
-        if not self._disk.exists(self.index_path):
+        try:
+            file = self._disk.open(self.index_path)
+        except FileNotFoundError:
             return None
-        file = self._disk.open(self.index_path)
         try:
             data = file.map()
         finally:
@@ -157,8 +168,12 @@ class Segment:
         if entries is None:
             return None
         entries = entries[: np.searchsorted(entries["position"], end)]
-        covered = self._end_of(entries) if len(entries) else self.first
-        return entries if covered == end else None
+        if not len(entries):
+            return entries if end == self.first else None
+        # Compaction replaces a segment and then its index: one of them may be the older.
+        last = int(entries["position"][-1])
+        own = self.view(end).slice(last, HEADER).to_pybytes() == entries[-1:].tobytes()
+        return entries if own and self._end_of(entries) == end else None
 
     def _end_of(self, entries: np.ndarray) -> int:
         return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
@@ -201,6 +216,17 @@ def torn_start(data: bytes) -> bool:
 
 def _checked(base: int, covers: int, schema: bytes) -> bytes:
     return struct.pack("<qqI", base, covers, len(schema)) + schema
+
+
+def without_merged(disk: Disk, directory: Path, bases: list[int]) -> list[int]:
+    """The segments that count: not those that an earlier one stands for and that a crash kept from being removed."""
+    kept: list[int] = []
+    covered = 0
+    for base in bases:
+        if base >= covered:
+            kept.append(base)
+            covered = Segment(disk, directory, base).covers
+    return kept
 
 
 def segment_bases(names: list[str]) -> list[int]:
