@@ -338,7 +338,8 @@ class Partition:
         state = State(
             boot=self._boot, segment=active.base, position=end, entries=len(entries),
             written=written, durable=written, durable_position=end, visible=written,
-            start=start, cuts=(stale.cuts if stale else 0) + 1, layout=(stale.layout if stale else 0) + 1, deleted=stale.deleted if stale else 0,
+            start=start, cuts=(stale.cuts if stale else 0) + 1, layout=(stale.layout if stale else 0) + 1,
+            deleted=stale.deleted if stale else 0,
         )  # fmt: skip
         self._head.store(state)
         self._open(state)
