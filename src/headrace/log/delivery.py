@@ -21,24 +21,33 @@ class Placed(NamedTuple):
 class Outcome:
     """The outcome of one buffer of records, shared by their deliveries."""
 
+    __slots__ = ("_errors", "_known", "_offsets", "_partitions")
+
     def __init__(self) -> None:
         self._known = threading.Event()
         self._partitions = np.zeros(0, dtype=np.int32)
         self._offsets = np.zeros(0, dtype=np.int64)
-        self.errors: dict[int, HeadraceError] = {}
+        self._errors: dict[int, HeadraceError] = {}
 
-    def finish(self, partitions: np.ndarray, offsets: np.ndarray) -> None:
-        self._partitions, self._offsets = partitions, offsets
+    def finish(self, partitions: np.ndarray, offsets: np.ndarray, errors: dict[int, HeadraceError]) -> None:
+        self._partitions, self._offsets, self._errors = partitions, offsets, errors
         self._known.set()
+
+    def fail(self, count: int, error: HeadraceError) -> None:
+        """None of the records was sent."""
+        self.finish(np.full(count, -1, np.int32), np.full(count, -1, np.int64), dict.fromkeys(range(count), error))
 
     def known(self) -> bool:
         return self._known.is_set()
 
+    def error(self, number: int) -> HeadraceError | None:
+        return self._errors.get(number)
+
     def of(self, number: int, timeout: float | None) -> Placed:
         if not self._known.wait(timeout):
             raise LogError(f"no answer after {timeout} seconds", hint="flush the producer, or wait longer")
-        if number in self.errors:
-            raise self.errors[number]
+        if number in self._errors:
+            raise self._errors[number]
         return Placed(int(self._partitions[number]), int(self._offsets[number]))
 
 
@@ -53,6 +62,10 @@ class Delivery:
 
     def done(self) -> bool:
         return self._outcome.known()
+
+    def error(self) -> HeadraceError | None:
+        """What kept the record from being stored, if that is known already."""
+        return self._outcome.error(self._number)
 
     def result(self, timeout: Duration | None = None) -> Placed:
         """The partition and offset of the record; raises what kept it from being stored."""

@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -116,6 +117,16 @@ class Topic:
             raise SchemaError(
                 f"time column {self.time!r} of topic {self.name!r} is {self.columns.field(self.time).type}", hint="declare it as timestamp"
             )
+
+    @cached_property
+    def structured(self) -> bool:
+        """Whether records have columns; else they are bytes."""
+        return not self.columns.equals(BYTES)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the record's own columns."""
+        return frozenset(self.columns.names)
 
     @property
     def internal(self) -> bool:

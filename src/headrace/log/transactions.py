@@ -60,8 +60,8 @@ class Transactions:
         self._refuse_old(writer, generation, state)
         return state.decided + 1
 
-    def decide(self, writer: int, generation: int, transaction: int, *, commit: bool) -> None:
-        """The moment a transaction takes effect as a whole, or not at all. Durable when this returns; a repeated call changes nothing."""
+    def decide(self, writer: int, generation: int, transaction: int, *, commit: bool) -> bool:
+        """The moment a transaction takes effect as a whole, or not at all; says which. Durable when this returns; the first one holds."""
         with self._lock_of(writer):
             self._refresh()
             state = self._state(writer)
@@ -69,6 +69,7 @@ class Transactions:
             if transaction > state.decided:
                 self._append(writer, generation, transaction, commit=commit)
                 self._refresh()
+            return transaction not in state.aborted
 
     def check(self, writer: int, generation: int) -> None:
         """Raise if a newer generation of this writer exists."""

@@ -1,0 +1,143 @@
+"""Records as they are sent one by one, and how many of them become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Sized
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from headrace.core.clock import to_microseconds
+from headrace.core.errors import SchemaError
+from headrace.core.schema import TIMESTAMP, ddl
+from headrace.log.layout import HEADERS
+from headrace.log.topic import Topic
+
+Value: TypeAlias = bytes | str | Mapping[str, Any] | None
+Key: TypeAlias = bytes | str | int | tuple[Any, ...] | None
+Headers: TypeAlias = Mapping[str, bytes] | None
+# A plain tuple: one is made for every record that is sent.
+Record: TypeAlias = tuple[Value, Key, int | None, Headers]
+
+_PLAIN = frozenset({int, float, bool, type(None), datetime, date, time, timedelta, Decimal})
+_EACH, _RECORD = 8, 64
+
+
+def record_of(topic: Topic, value: Value, key: Key, moment: datetime | int | None, headers: Headers) -> Record:
+    """A record, if at first sight it is one of this topic; what only the columns show comes out when it is sent."""
+    # Exact types first: asking whether something is a Mapping costs more than all the rest.
+    if not (value.keys() <= topic.names if type(value) is dict else type(value) is bytes and not topic.structured):
+        _refuse(topic, value)
+    if moment is not None:
+        if not isinstance(moment, datetime | int):
+            raise SchemaError(f"time={moment!r} is not a time", hint="give a datetime, or microseconds since 1970 as an int")
+        moment = to_microseconds(moment)
+    if headers is not None and not isinstance(headers, Mapping):
+        raise SchemaError(f"headers={headers!r} are not headers", hint='give a dict of names and bytes: {"trace": b"..."}')
+    return value, key, moment, headers
+
+
+def weight(value: object) -> int:
+    """About how many bytes a value holds; what is nested counts too.
+
+    >>> weight({"url": "/a", "count": 3})
+    74
+    """
+    if type(value) is bytes or type(value) is str:
+        return _RECORD + len(value)
+    if type(value) is dict or isinstance(value, Mapping):
+        size = _RECORD
+        for item in value.values():
+            kind = type(item)
+            size += len(item) if kind is str or kind is bytes else _EACH if kind in _PLAIN else weight(item)
+        return size
+    if isinstance(value, list | tuple):
+        return _RECORD + sum(map(weight, value))
+    return _RECORD + (_EACH * len(value) if isinstance(value, Sized) else 0)
+
+
+def table_of(topic: Topic, records: Sequence[Record], sent_at: int) -> pa.Table:
+    """Records as the columns of their topic; what no record has is left out. `sent_at` is the time of those that have none."""
+    values, keys, times, headers = (list(column) for column in zip(*records, strict=True))
+    try:
+        columns = _values(topic, values)
+        if any(moment is not None for moment in times):
+            columns |= _times(topic, times, values, sent_at)
+        if any(key is not None for key in keys):
+            columns |= _keys(topic, keys, values)
+        if any(headers):
+            columns["_headers"] = pa.array([list(each.items()) if each else [] for each in headers], HEADERS)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError) as error:
+        raise SchemaError(
+            f"a record does not fit topic {topic.name!r}: {error}",
+            why="nothing of it was written",
+            hint=f"the topic's columns are {ddl(topic.columns)}",
+        ) from error
+    if None in values:
+        columns["_tombstone"] = pa.array([value is None for value in values])
+    return pa.table(columns)
+
+
+def _values(topic: Topic, values: list[Value]) -> dict[str, pa.Array]:
+    if not topic.structured:
+        plain = [value if type(value) is bytes or not isinstance(value, Mapping) else value.get("value") for value in values]
+        return {"value": pa.array(plain, pa.binary())}
+    rows = [{} if value is None else value for value in values]
+    return {column.name: pa.array([row.get(column.name) for row in rows], column.type) for column in topic.columns}  # type: ignore[union-attr]
+
+
+def _times(topic: Topic, times: list[int | None], values: list[Value], sent_at: int) -> dict[str, pa.Array]:
+    if topic.time is None:
+        return {"_time": pa.array([sent_at if moment is None else moment for moment in times], TIMESTAMP)}
+    return {topic.time: pa.array(_beside(topic.time, times, values), topic.columns.field(topic.time).type)}
+
+
+def _keys(topic: Topic, keys: list[Key], values: list[Value]) -> dict[str, pa.Array]:
+    if not topic.key:
+        return {"_key": pa.array([key.encode() if isinstance(key, str) else key for key in keys], pa.binary())}
+    parts = [key if isinstance(key, tuple) else (key,) for key in keys]
+    columns = {}
+    for place, name in enumerate(topic.key):
+        given = [None if part == (None,) else part[place] for part in parts if _fitting(topic, part)]
+        columns[name] = pa.array(_beside(name, given, values), topic.columns.field(name).type)
+    return columns
+
+
+def _beside(name: str, given: Sequence[object], values: list[Value]) -> list[object]:
+    """A column from what was given beside the values (a tombstone has nothing else) and from the values themselves."""
+    written = [value.get(name) if isinstance(value, Mapping) else None for value in values]
+    for one, other in zip(given, written, strict=True):
+        if one is not None and other is not None and one != (to_microseconds(other) if isinstance(other, datetime) else other):
+            raise ValueError(f"{one!r} was given beside the record, whose column {name!r} says {other!r}")
+    return [other if one is None else one for one, other in zip(given, written, strict=True)]
+
+
+def _fitting(topic: Topic, part: tuple[object, ...]) -> bool:
+    if part != (None,) and len(part) != len(topic.key):
+        raise ValueError(f"the key {part!r} has {len(part)} parts, the topic's key is {', '.join(topic.key)}")
+    return True
+
+
+def _refuse(topic: Topic, value: object) -> None:
+    """Raise if a value that is not of the usual type cannot be a record of the topic."""
+    if value is None:
+        return
+    if isinstance(value, Mapping):
+        unknown = next((name for name in value if name not in topic.names), None)
+        if unknown is not None:
+            raise SchemaError(
+                f"topic {topic.name!r} has no column {unknown!r}",
+                why="nothing was written",
+                hint=f"columns: {', '.join(topic.columns.names)}",
+            )
+    elif topic.structured:
+        raise SchemaError(
+            f"topic {topic.name!r} has columns, {type(value).__name__} is not a record of it",
+            hint=f"send a dict with {', '.join(topic.columns.names)}",
+        )
+    elif not isinstance(value, bytes | str):
+        raise SchemaError(
+            f"topic {topic.name!r} takes bytes, not {type(value).__name__}", hint="encode the value, or create the topic with schema="
+        )
