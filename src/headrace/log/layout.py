@@ -52,15 +52,14 @@ class Layout:
         """Check records against the topic and give them its columns and order; nothing is written if this raises."""
         table = records if isinstance(records, pa.Table) else pa.Table.from_batches([records])
         fields, columns = [], []
-        tombstones = table.column("_tombstone") if "_tombstone" in table.column_names else None
+        self._refuse_unknown(table.column_names)
         for column in self.topic.columns:
             fields.append(column)
-            columns.append(self._column(table, column, relaxed=tombstones is not None))
+            columns.append(self._column(table, column))
         for _, extra in _EXTRA[:4]:
             if extra.name in table.column_names and table.column(extra.name).null_count < table.num_rows:
                 fields.append(extra)
                 columns.append(_cast(table.column(extra.name), extra.type, extra.name, self.topic.name))
-        self._refuse_unknown(table.column_names)
         batch = _one_batch(columns, pa.schema(fields), table.num_rows)
         self._refuse_future(batch, now)
         self._refuse_large(batch)
@@ -151,19 +150,25 @@ class Layout:
         # A column the topic got after this batch was written.
         return pa.nulls(batch.num_rows, self.schema((name,)).field(0).type)
 
-    def _column(self, table: pa.Table, column: pa.Field, *, relaxed: bool) -> pa.ChunkedArray:
+    def _column(self, table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
         if column.name in table.column_names:
             values = _cast(table.column(column.name), column.type, column.name, self.topic.name)
         else:
             values = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
-        if not column.nullable and values.null_count and not relaxed:
-            raise SchemaError(
-                f"column {column.name!r} of topic {self.topic.name!r} is NOT NULL, but {values.null_count} records have no value for it"
-            )
+        if not column.nullable and values.null_count:
+            missing = values.null_count
+            if "_tombstone" in table.column_names:
+                missing = pc.sum(pc.and_not(values.is_null(), table.column("_tombstone").fill_null(False))).as_py()
+            if missing:
+                raise SchemaError(
+                    f"column {column.name!r} of topic {self.topic.name!r} is NOT NULL, but {missing} records have no value for it"
+                )
         return values
 
     def _refuse_unknown(self, names: list[str]) -> None:
-        allowed = {*self.topic.columns.names, *(extra.name for _, extra in _EXTRA[:4])}
+        taken = {"_key"} if self.topic.key else set()
+        taken |= {"_time"} if self.topic.time else set()
+        allowed = {*self.topic.columns.names, *(extra.name for _, extra in _EXTRA[:4])} - taken
         unknown = [name for name in names if name not in allowed]
         if unknown:
             raise SchemaError(

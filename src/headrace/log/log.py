@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -94,10 +95,11 @@ class Log:
 
     def topics(self, *, internal: bool = False) -> list[Topic]:
         """All topics, by name."""
-        names = sorted(
-            name for name in self.disk.list(self._topics_path) if not name.startswith(".deleted-") and not name.startswith(".new-")
-        )
-        found = [self.topic(name) for name in names]
+        found = []
+        for name in self._names():
+            # One may be deleted while they are listed.
+            with suppress(UnknownTopic):
+                found.append(self.topic(name))
         return [topic for topic in found if internal or not topic.internal]
 
     def alter_topic(
@@ -126,11 +128,17 @@ class Log:
         """Delete a topic and all its records. Its readers and writers get an error that says so."""
         with self._catalog_lock:
             topic = self.topic(name)
+            if topic.internal:
+                raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose what they stand on")
             for index in range(topic.partitions):
                 self.partition(topic, index).mark_deleted()
-            grave = self._topics_path / f".deleted-{topic.id}"
+            # No topic can have these names: '~' is not allowed in one.
+            grave = self._topics_path / f"~deleted-{topic.id}"
             self.disk.rename(self._topics_path / name, grave)
             self._known.pop(name, None)
+            with self._guard:
+                for index in range(topic.partitions):
+                    self._partitions.pop((topic.id, index), None)
         self.disk.remove_tree(grave)
 
     def describe(self, name: str) -> dict[str, Any]:
@@ -242,7 +250,7 @@ class Log:
             if self.disk.exists(self._topics_path / topic.name / "topic.json"):
                 return self._existing(topic, exist_ok=exist_ok)
             # Built aside and moved into place: a topic is there whole, or not at all.
-            building = self._topics_path / f".new-{topic.id}-{os.getpid()}"
+            building = self._topics_path / f"~new-{topic.id}-{os.getpid()}"
             self.disk.make_directory(building)
             for index in range(topic.partitions):
                 Partition.create(self.disk, building / str(index), topic)
@@ -272,8 +280,11 @@ class Log:
             "max_event_time": max_event_time(partition, state.start, state.visible),
         }  # fmt: skip
 
+    def _names(self) -> list[str]:
+        return sorted(name for name in self.disk.list(self._topics_path) if not name.startswith("~"))
+
     def _unknown(self, name: str) -> UnknownTopic:
-        names = [topic.name for topic in self.topics()]
+        names = [other for other in self._names() if not other.startswith("__")]
         shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         return UnknownTopic(f"there is no topic {name!r} in {self.path}", hint=f"create it first; topics here: {shown or 'none'}")
 

@@ -104,6 +104,8 @@ class Topic:
         check_name(self.name)
         if self.partitions < 1:
             raise LogError(f"topic {self.name!r} with {self.partitions} partitions", hint="give partitions=1 or more")
+        if not self.columns.names:
+            raise SchemaError(f"topic {self.name!r} has no columns", hint='give schema="name type, ...", or none for a topic of bytes')
         for name in self.columns.names:
             if name in RESERVED:
                 raise SchemaError(
