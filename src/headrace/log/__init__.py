@@ -2,9 +2,10 @@
 
 from headrace.log.consumer import Consumer
 from headrace.log.delivery import Delivery, Placed
+from headrace.log.group_consumer import GroupConsumer
 from headrace.log.log import Log
 from headrace.log.partition import Appended
 from headrace.log.producer import Producer
 from headrace.log.topic import Topic, TopicConfig
 
-__all__ = ["Appended", "Consumer", "Delivery", "Log", "Placed", "Producer", "Topic", "TopicConfig"]
+__all__ = ["Appended", "Consumer", "Delivery", "GroupConsumer", "Log", "Placed", "Producer", "Topic", "TopicConfig"]

@@ -12,12 +12,12 @@ import pyarrow as pa
 from headrace.core.clock import to_microseconds
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
+from headrace.log.assignment import TopicPartition
 from headrace.log.cursor import Cursor, Limits, offset_for_time, out_of_range
 from headrace.log.partition import Partition
 from headrace.log.storage import Storage
 
 Place = str | int | datetime
-TopicPartition = tuple[str, int]
 
 # Waiting readers look again after this long, at first and at most: an append is seen soon, and idling costs next to nothing.
 _FIRST_WAIT, _LONGEST_WAIT = 0.000_05, 0.002
@@ -108,6 +108,16 @@ class Consumer:
         self.close()
 
     def _read(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+        before = self.positions()
+        try:
+            return self._read_in_turn(limits, columns)
+        except BaseException:
+            # Records of a poll that failed were not handed out: none of its partitions has moved on.
+            for place, offset in before.items():
+                self._cursors[place] = Cursor(self._cursors[place].partition, offset, outcomes=self._outcomes)
+            raise
+
+    def _read_in_turn(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = []
         places = sorted(self._cursors)
         rows, size = limits.rows, limits.bytes

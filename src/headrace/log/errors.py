@@ -6,6 +6,7 @@ LogError
 ├── OffsetOutOfRange      an offset that the log does not have
 ├── RecordTooLarge        over the topic's max.message.bytes
 ├── Fenced                a newer writer or group member has taken over
+├── UnknownGroup, GroupInUse
 ├── RecordLost            an append that failed after it was written; send it again
 ├── DiskFailed            the disk refused a write or a sync
 └── TransactionState      begin, commit and abort in an order without meaning
@@ -41,7 +42,15 @@ class RecordTooLarge(LogError):
 
 
 class Fenced(LogError):
-    """A newer writer with the same id has taken over; this one can have no effect any more."""
+    """A newer writer with the same id, or other members of the group, have taken over; what this one does has no effect any more."""
+
+
+class UnknownGroup(LogError):
+    """No group has this name."""
+
+
+class GroupInUse(LogError):
+    """The group has live members, so its offsets cannot be changed from outside."""
 
 
 class RecordLost(LogError):

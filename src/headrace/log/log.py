@@ -9,20 +9,24 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.durations import Duration
-from headrace.core.errors import LogError, SchemaError
+from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.core.schema import SchemaLike
-from headrace.log import transactions, writers
+from headrace.log import groups, offsets, transactions, writers
+from headrace.log.assignment import TopicPartition
 from headrace.log.consumer import Consumer, Place, place_of
 from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
 from headrace.log.disk import Disk, PosixDisk
 from headrace.log.errors import TopicExists, UnknownTopic
+from headrace.log.group import Group
+from headrace.log.group_consumer import GroupConsumer, Topics, group_settings
 from headrace.log.layout import Layout
+from headrace.log.offsets import Offsets
 from headrace.log.partition import Appended, Author, Partition
 from headrace.log.producer import Producer, pieces_of, settings_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
@@ -53,6 +57,7 @@ class Log:
         self.clock: Clock = clock or SystemClock()
         self._topics_path = self.path / "topics"
         self._locks_path = self.path / "locks"
+        self._groups_path = self.path / "groups"
         self.disk.make_directory(self._topics_path)
         self.disk.make_directory(self._locks_path)
         self._catalog_lock = self.disk.lock(self._locks_path / "catalog")
@@ -60,6 +65,7 @@ class Log:
         self._known: dict[str, tuple[tuple[int, int], Topic]] = {}
         self._guard = threading.Lock()
         self._transactions: Transactions | None = None
+        self._offsets: Offsets | None = None
         self._transaction_timeout = transaction_timeout
 
     # Topics
@@ -194,8 +200,29 @@ class Log:
 
     # Reading
 
-    def consumer(self, topics: Sequence[str] | str, *, start: Place = "beginning", isolation: str = "read_committed") -> Consumer:
-        """A reader of whole topics from `start` on: "beginning", "end", an offset or a time."""
+    @overload
+    def consumer(
+        self, topics: Sequence[str] | str, *, group: None = None, start: Place = "beginning", isolation: str = "read_committed"
+    ) -> Consumer: ...
+
+    @overload
+    def consumer(
+        self, topics: Topics, *, group: str, start: Place = "beginning", isolation: str = "read_committed", **settings: Any
+    ) -> GroupConsumer: ...
+
+    def consumer(
+        self, topics: Any, *, group: str | None = None, start: Place = "beginning", isolation: str = "read_committed", **settings: Any
+    ) -> Consumer:
+        """A reader of whole topics from `start` on: "beginning", "end", an offset or a time.
+
+        With `group` it shares them with the other members, and goes on from the offsets the group has committed. Its settings
+        are `assignment`, `auto_commit`, `commit_interval`, `session_timeout`, `heartbeat_interval`, `instance`, `on_assigned`,
+        `on_revoked` and `on_lost` (see `GroupSettings`); topics may be a pattern (`re.compile("orders-.*")`).
+        """
+        if group is not None:
+            return GroupConsumer(self, group, topics, group_settings(start=start, **settings), isolation=isolation)
+        if settings:
+            raise SettingsError(f"{next(iter(settings))!r} is a setting of a group's members", hint='give group="..." too')
         consumer = Consumer(self, isolation=isolation)
         for name in [topics] if isinstance(topics, str) else topics:
             consumer.assign([(name, index) for index in range(self.topic(name).partitions)], start)
@@ -244,6 +271,45 @@ class Log:
             partition = self.partition(topic, 0)
             self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
         return self._transactions
+
+    # Groups
+
+    def group_names(self) -> list[str]:
+        """Every consumer group that has a member or a committed offset."""
+        joined = self.disk.list(self._groups_path) if self.disk.exists(self._groups_path) else []
+        return sorted({name for name in joined if self.group(name).exists} | set(self.offsets.groups()))
+
+    def describe_group(self, name: str) -> dict[str, Any]:
+        """A group's members and generation, and for each partition its reader, committed offset, end and lag.
+
+        `lag` counts offsets; `lag_seconds` is how far event time has gone on since the last committed record.
+        """
+        return groups.describe(self, name)
+
+    def seek_group(self, name: str, topic: str, place: Place, partition: int | None = None) -> dict[TopicPartition, int]:
+        """Let a group go on from `place` in a topic, or in one partition; only while it has no live members."""
+        return groups.seek(self, name, topic, place, partition)
+
+    def reset_group(self, name: str, topic: str | None = None) -> None:
+        """Forget what a group has committed, in all topics or in one; only while it has no live members."""
+        groups.reset(self, name, topic)
+
+    def delete_group(self, name: str) -> None:
+        """Forget a group and all it has committed; only while it has no live members."""
+        groups.delete(self, name)
+
+    def group(self, name: str) -> Group:
+        """The shared state of a consumer group."""
+        check_name(name, "group")
+        return Group(self.disk, self._groups_path, self._locks_path / "groups", name)
+
+    @property
+    def offsets(self) -> Offsets:
+        """What all groups have committed."""
+        if self._offsets is None:
+            topic = self._create(offsets.TOPIC, exist_ok=True)
+            self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
+        return self._offsets
 
     def _create(self, topic: Topic, *, exist_ok: bool) -> Topic:
         with self._catalog_lock:

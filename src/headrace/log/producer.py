@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,8 +16,11 @@ import pyarrow as pa
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import HeadraceError, LogError, SchemaError, SettingsError
 from headrace.log.appender import Appender
+from headrace.log.assignment import TopicPartition
+from headrace.log.commits import commit_of
 from headrace.log.delivery import Delivery, Outcome
 from headrace.log.errors import DiskFailed, TransactionState
+from headrace.log.group import Claim, Membership, holding
 from headrace.log.layout import Layout
 from headrace.log.partition import Appended
 from headrace.log.records import Headers, Key, Record, Value, record_of, table_of, weight
@@ -80,6 +83,7 @@ class Producer:
         self._failed: HeadraceError | None = None
         self._closed = False
         self._sender: threading.Thread | None = None
+        self._claims: list[Claim] = []
 
     def send(self, topic: str, value: Value, *, key: Key = None, time: datetime | int | None = None, headers: Headers = None) -> Delivery:
         """Send one record; a dict for a topic with columns, bytes or text for one without, None for a tombstone.
@@ -145,6 +149,7 @@ class Producer:
         """Records sent from now on take effect together, at the commit, or never."""
         with self._sending:
             self._appender.begin()
+            self._claims = []
 
     def commit_transaction(self) -> None:
         """Make everything sent in the transaction durable, then visible at once. If this raises, the transaction is aborted."""
@@ -152,10 +157,25 @@ class Producer:
             self._refuse_outside()
             try:
                 self.flush()
-                self._appender.commit()
+                with holding(self._claims):
+                    self._appender.commit()
             except HeadraceError:
                 self._abort_quietly()
                 raise
+
+    def send_offsets(self, group: str | Membership, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """Commit offsets of a group as part of the open transaction: they count when, and only if, its records do.
+
+        With a consumer, its positions unless others are given; the commit raises `Fenced`, and the transaction is aborted, if
+        the consumer has lost one of these partitions by then. With a group's name alone, nothing is checked at the commit.
+        """
+        commit = commit_of(group, offsets)
+        with self._sending:
+            self._refuse_outside()
+            if commit.offsets:
+                self.send_table(self._storage.offsets.topic, commit.rows(self._storage))
+            if not isinstance(group, str):
+                self._claims.append(group.claim(commit.offsets))
 
     def abort_transaction(self) -> None:
         """Nothing sent in the transaction takes effect."""

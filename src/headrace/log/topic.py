@@ -169,10 +169,10 @@ def topic_columns(columns: SchemaLike | None) -> pa.Schema:
     return BYTES if columns is None else schema(columns)
 
 
-def check_name(name: str) -> None:
+def check_name(name: str, kind: str = "topic") -> None:
     """Refuse names that Kafka refuses; they become directories.
 
     >>> check_name("page_views")
     """
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise LogError(f"{name!r} is not a topic name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'")
+        raise LogError(f"{name!r} is not a {kind} name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'")

@@ -10,7 +10,7 @@ from headrace.log.assignment import assigned, ranges, sticky
 
 MEMBERS = st.sets(st.sampled_from([f"m{number}" for number in range(8)]), min_size=1)
 TOPICS = ["clicks", "orders", "views"]
-SIZES = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 12), min_size=1)
+SIZES = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 6), min_size=1)
 
 
 def partitions_of(sizes):
@@ -22,7 +22,7 @@ def equal_groups(draw):
     """Members that all read the same topics, and what each had before: members may have gone, partitions may have come."""
     sizes = draw(SIZES)
     members = draw(MEMBERS)
-    before = draw(st.lists(st.sampled_from([*sorted(members), "gone", None]), min_size=24, max_size=36))
+    before = draw(st.lists(st.sampled_from([*sorted(members), "gone", None]), min_size=6, max_size=18))
     owned = {}
     for place, member in zip(partitions_of(sizes), before, strict=False):
         if member:

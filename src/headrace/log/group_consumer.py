@@ -1,0 +1,331 @@
+"""A consumer that shares topics with the other members of its group."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.core.durations import duration, spelled
+from headrace.core.errors import LogError, SettingsError
+from headrace.log.assignment import STRATEGIES, TopicPartition
+from headrace.log.commits import Commit
+from headrace.log.consumer import Consumer, Place, place_of
+from headrace.log.coordinator import Coordinator
+from headrace.log.cursor import Limits
+from headrace.log.errors import Fenced, TopicDeleted, UnknownTopic
+from headrace.log.group import Claim, check, holding
+from headrace.log.roster import Member, Roster
+from headrace.log.storage import Storage
+
+_log = logging.getLogger(__name__)
+_MICROSECOND = timedelta(microseconds=1)
+
+_UNHEARD = -1
+
+Callback = Callable[[list[TopicPartition]], None]
+Topics = str | re.Pattern[str] | Sequence[str | re.Pattern[str]]
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """How a member takes part in its group. `start` counts for partitions that the group has not committed an offset of.
+
+    `on_assigned` and `on_revoked` are called with the partitions that come and go, inside of `poll` and `close`; `on_lost`
+    with those that others read already because this member was silent for too long (without it, `on_revoked` is called).
+    """
+
+    start: Place = "beginning"
+    assignment: str = "range"
+    auto_commit: bool = True
+    commit_interval: timedelta = timedelta(seconds=5)
+    session_timeout: timedelta = timedelta(seconds=10)
+    heartbeat_interval: timedelta = timedelta(seconds=3)
+    instance: str | None = None
+    on_assigned: Callback | None = None
+    on_revoked: Callback | None = None
+    on_lost: Callback | None = None
+
+    def __post_init__(self) -> None:
+        if self.assignment not in STRATEGIES:
+            raise SettingsError(f"assignment={self.assignment!r} is not known", hint=f"use one of {', '.join(STRATEGIES)}")
+        if not timedelta(0) < self.heartbeat_interval < self.session_timeout:
+            raise SettingsError(
+                f"heartbeat_interval is {spelled(self.heartbeat_interval)}, session_timeout {spelled(self.session_timeout)}",
+                why="a member without a heartbeat for session_timeout counts as dead",
+                hint="make the interval about a third of the time-out",
+            )
+        if self.commit_interval < timedelta(0):
+            raise SettingsError(f"commit_interval is {spelled(self.commit_interval)}", hint="use 0 seconds or more")
+
+
+def group_settings(**settings: Any) -> GroupSettings:
+    """Settings with durations as people write them."""
+    for name in ("commit_interval", "session_timeout", "heartbeat_interval"):
+        if name in settings:
+            settings[name] = duration(settings[name])
+    return GroupSettings(**settings)
+
+
+class GroupConsumer(Consumer):
+    """Reads the partitions that its group gives it, from the committed offsets on. One thread at a time.
+
+    When what is done with a record counts, depends on where `commit` stands:
+
+    - poll, process, commit: at least once. After a crash, records since the last commit come again.
+    - poll, commit, process: at most once. After a crash, records of the last poll may never be processed.
+    - `auto_commit` commits in a later `poll` (or `close`) what earlier ones returned: at least once, if a record is
+      processed before the next `poll`.
+    - `producer.send_offsets(consumer)` in a transaction with the results: exactly once.
+
+    `poll` is also the heartbeat: without one for `session_timeout` the others take over, and `commit` raises `Fenced`. The
+    next `poll` joins anew. `heartbeat()` keeps the place while a record takes long.
+    """
+
+    def __init__(self, storage: Storage, group: str, topics: Topics, settings: GroupSettings, *, isolation: str = "read_committed") -> None:
+        super().__init__(storage, isolation=isolation)
+        self._group = storage.group(group)
+        self._coordinator = Coordinator(storage, self._group)
+        self._settings = settings
+        self._topics = [topics] if isinstance(topics, str | re.Pattern) else list(topics)
+        for name in self._topics:
+            if isinstance(name, str):
+                storage.topic(name)
+        self._stored: dict[TopicPartition, int] = {}
+        self._processed: dict[TopicPartition, int] = {}
+        self._rings = self._beat_at = self._committed_at = self._generation = 0
+        self._member = ""
+        self._join()
+
+    @property
+    def group(self) -> str:
+        return self._group.name
+
+    @property
+    def member_id(self) -> str:
+        """The name of this membership; a new one each time it joins."""
+        return self._member
+
+    @property
+    def generation(self) -> int:
+        """The generation of the group that this member knows."""
+        return self._generation
+
+    @property
+    def auto_commit(self) -> bool:
+        return self._settings.auto_commit
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None, *, metadata: str = "") -> None:
+        """Commit the present positions, or the given offsets: those of the next records to process. Durable when this returns.
+
+        Raises `Fenced`, and commits nothing, if other members may have taken over what this one read.
+        """
+        self._refuse_closed()
+        if offsets is None:
+            chosen = {place: offset for place, offset in self.positions().items() if self._current(place)}
+            changed = {place: offset for place, offset in chosen.items() if self._stored.get(place) != offset}
+        else:
+            chosen = changed = dict(offsets)
+        rows = Commit(self.group, changed, self._generation, metadata).rows(self._storage) if changed else None
+        with holding([self.claim(chosen)]):
+            if rows is not None:
+                self._storage.offsets.store(rows)
+        self._stored |= changed
+
+    def committed(self) -> dict[TopicPartition, int | None]:
+        """The committed offset of each partition that this member reads, None where there is none."""
+        found = self._storage.offsets.of(self.group)
+        return {place: found[place].offset if self._current(place) and place in found else None for place in self.assignment}
+
+    def rewind(self) -> None:
+        """Go back to the committed offsets, as after a transaction that was aborted."""
+        for place in self.assignment:
+            self._cursors[place].seek(self._first_offset(place)[0])
+
+    def claim(self, places: Iterable[TopicPartition]) -> Claim:
+        """What this member says it reads; whoever stores its offsets must hold that."""
+        return Claim(self._group, self._member, frozenset(places))
+
+    def heartbeat(self) -> None:
+        """Keep the place in the group while processing takes long; partitions move only in `poll`. Raises `Fenced` if it is lost."""
+        self._refuse_closed()
+        check(self.claim(()), self._coordinator.beat(self._member, self._wanted()))
+        self._beat_at = self._storage.clock.now()
+
+    def assign(self, partitions: Iterable[TopicPartition], start: Place = "beginning") -> None:
+        raise LogError("a member of a group is given its partitions", hint="make a consumer without group= to choose them")
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        raise LogError("a member of a group is given its partitions", hint="make a consumer without group= to choose them")
+
+    def before_poll(self) -> None:
+        now = self._storage.clock.now()
+        self._processed = self.positions()
+        # A clock that was set back must not keep this member silent.
+        due = not self._beat_at <= now < self._beat_at + self._settings.heartbeat_interval // _MICROSECOND
+        if due or self._group.rings() != self._rings:
+            self._take_part(due=due)
+        if self._settings.auto_commit and now - self._committed_at >= self._settings.commit_interval // _MICROSECOND:
+            self._committed_at = now
+            self._commit_processed(self._processed)
+
+    def close(self) -> None:
+        """Commit if it does so by itself, give up its partitions and leave the group."""
+        self._leave(self.positions())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        # After an error, what the last poll returned may not be processed: it comes again.
+        self._leave(self.positions() if error is None else self._processed)
+
+    def _leave(self, processed: Mapping[TopicPartition, int]) -> None:
+        if self._closed:
+            return
+        try:
+            if self._settings.auto_commit:
+                self._commit_processed(processed)
+            self._tell(self._settings.on_revoked, self.assignment)
+        finally:
+            super().close()
+            self._coordinator.leave(self._member)
+
+    def _join(self) -> None:
+        now = self._storage.clock.now()
+        self._member = f"{self._settings.instance or f'{platform.node()}-{os.getpid()}'}-{secrets.token_hex(4)}"
+        self._beat_at = self._committed_at = now
+        self._rings = _UNHEARD
+        me = Member(self._member, self._wanted(), self._settings.session_timeout, now, self._settings.instance)
+        self._follow(self._coordinator.join(me, self._settings.assignment))
+
+    def _take_part(self, *, due: bool) -> None:
+        """Give a sign of life if it is due, give up what others shall read, take what they gave up."""
+        self._rings = self._group.rings()
+        self._beat_at = self._storage.clock.now() if due else self._beat_at
+        roster = self._coordinator.beat(self._member, self._wanted(), due=due)
+        me = roster.members.get(self._member)
+        moving = [place for place in self.assignment if me is not None and (place not in me.target or not self._current(place))]
+        if me is None or (moving and not self._gave_up(moving)):
+            self._lose()
+            return
+        self._follow(self._coordinator.release(self._member, moving) if moving else roster)
+
+    def _gave_up(self, moving: list[TopicPartition]) -> bool:
+        """Commit and stop reading partitions, before others begin; False if they have begun already."""
+        if self._settings.auto_commit and not self._commit_processed({place: self._processed[place] for place in moving}):
+            return False
+        self._tell(self._settings.on_revoked, moving)
+        self._stop_reading(moving)
+        return True
+
+    def _stop_reading(self, places: list[TopicPartition]) -> None:
+        super().drop(places)
+        for place in places:
+            self._stored.pop(place, None)
+
+    def _lose(self) -> None:
+        """This member counted as dead: whatever it read belongs to others. Join anew, unless a namesake took its place."""
+        lost = self.assignment
+        _log.warning("member %s of group %s was silent for too long, and lost %s", self._member, self.group, lost or "nothing")
+        self._stop_reading(lost)
+        try:
+            self._tell(self._settings.on_lost or self._settings.on_revoked, lost)
+        except Fenced as error:
+            # A callback made for partitions that move in order commits first, for which it is too late.
+            _log.warning("nothing committed: %s", error.fact)
+        namesakes = [member for member in self._group.roster().members.values() if member.id != self._member]
+        if self._settings.instance and any(member.instance == self._settings.instance for member in namesakes):
+            raise Fenced(
+                f"another member of group {self.group!r} has taken the place of instance {self._settings.instance!r}",
+                why="two under one name would take turns forever",
+                hint="close this consumer, or give each its own instance name",
+            )
+        self._join()
+
+    def _follow(self, roster: Roster) -> None:
+        """Read what the roster says this member owns."""
+        self._generation = roster.generation
+        me = roster.members.get(self._member)
+        arrived = sorted(place for place in (me.owned if me else ()) if place not in self._cursors)
+        begun: dict[TopicPartition, int] = {}
+        taken = []
+        for place in arrived:
+            try:
+                offset, stored = self._first_offset(place)
+                super().assign([place], offset)
+            except (UnknownTopic, TopicDeleted):
+                continue  # the next plan is made without it
+            taken.append(place)
+            if stored:
+                self._stored[place] = offset
+            elif self._settings.start != "beginning":
+                begun[place] = offset
+        # "end" is where the group began, not where its next member begins: records in between must not be skipped.
+        self._commit_processed(begun)
+        self._processed = self.positions()
+        self._tell(self._settings.on_assigned, taken)
+
+    def _first_offset(self, place: TopicPartition) -> tuple[int, bool]:
+        """Where to begin, and whether that was committed. What retention has removed, or a power cut took back, is left out."""
+        topic = self._storage.topic(place[0])
+        partition = self._storage.partition(topic, place[1])
+        found = self._storage.offsets.of(self.group).get(place)
+        if found is None or found.topic_id != topic.id:
+            return place_of(partition, self._settings.start), False
+        state = partition.state()
+        offset = min(max(found.offset, state.start), state.visible)
+        if offset != found.offset:
+            _log.warning(
+                "group %s: partition %d of %s has no offset %d, going on at %d", self.group, place[1], place[0], found.offset, offset
+            )
+        return offset, True
+
+    def _commit_processed(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Commit by itself what was processed; False if this member counts as dead, so that others process it again."""
+        changed = {place: offset for place, offset in offsets.items() if self._stored.get(place) != offset and self._current(place)}
+        if not changed:
+            return True
+        try:
+            self.commit(changed)
+        except Fenced as error:
+            _log.warning("nothing committed: %s", error.fact)
+            return False
+        return True
+
+    def _current(self, place: TopicPartition) -> bool:
+        """Whether the topic that this member reads is still the one of that name."""
+        cursor = self._cursors.get(place)
+        try:
+            return cursor is not None and self._storage.topic(place[0]).id == cursor.partition.topic.id
+        except UnknownTopic:
+            return False
+
+    def _wanted(self) -> tuple[str, ...]:
+        names = {name for name in self._topics if isinstance(name, str)}
+        patterns = [name for name in self._topics if not isinstance(name, str)]
+        if patterns:
+            names |= {topic.name for topic in self._storage.topics() if any(pattern.fullmatch(topic.name) for pattern in patterns)}
+        return tuple(sorted(names))
+
+    def _read(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+        try:
+            return super()._read(limits, columns)
+        except TopicDeleted:
+            # The other topics are read on once the group has made its plan without this one.
+            self._beat_at = 0
+            return []
+
+    def _tell(self, callback: Callback | None, places: list[TopicPartition]) -> None:
+        if callback is not None and places:
+            callback(places)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise LogError("this consumer is closed", hint="make a new one with log.consumer()")
