@@ -231,7 +231,8 @@ class Producer:
                 names = list(self._buffers) if topics is None else [name for name in topics if name in self._buffers]
                 taken = [(name, self._buffers.pop(name)) for name in names]
             for name, buffer in taken:
-                self._send_buffer(name, buffer)
+                if buffer.records:  # none if the first one was refused
+                    self._send_buffer(name, buffer)
                 with self._lock:
                     self._buffered -= buffer.size
 

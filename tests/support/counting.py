@@ -1,0 +1,57 @@
+"""A disk that counts what is asked of it: costs are asserted in operations and bytes, not in seconds."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.log.disk import Bytes, PosixDisk, PosixFile
+
+
+class CountingFile(PosixFile):
+    """A file of a counting disk."""
+
+    def __init__(self, path: Path, counts: Counter[str], *, create: bool) -> None:
+        super().__init__(path, create=create)
+        self._counts = counts
+
+    def write(self, parts: Sequence[Bytes], position: int) -> None:
+        self._counts["write"] += 1
+        self._counts["bytes written"] += sum(len(memoryview(part).cast("B")) for part in parts)
+        super().write(parts, position)
+
+    def read(self, position: int, length: int) -> bytes:
+        data = super().read(position, length)
+        self._counts["read"] += 1
+        self._counts["bytes read"] += len(data)
+        return data
+
+    def map(self) -> pa.Buffer:
+        self._counts["map"] += 1
+        return super().map()
+
+    def sync(self) -> None:
+        self._counts["sync"] += 1
+        super().sync()
+
+
+class CountingDisk(PosixDisk):
+    """The machine's disk, with `counts` of operations by name."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def open(self, path: Path, *, create: bool = False) -> PosixFile:
+        self.counts["open"] += 1
+        return CountingFile(path, self.counts, create=create)
+
+    def list(self, directory: Path) -> list[str]:
+        self.counts["list"] += 1
+        return super().list(directory)
+
+    def taken(self) -> Counter[str]:
+        """The counts since the last call."""
+        counts, self.counts = self.counts.copy(), self.counts
+        self.counts.clear()
+        return counts
