@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 
@@ -18,6 +18,7 @@ from headrace.log.partition import Partition
 from headrace.log.storage import Storage
 
 Place = str | int | datetime
+Start = Place | Mapping[int, int]
 
 # Waiting readers look again after this long, at first and at most: an append is seen soon, and idling costs next to nothing.
 _FIRST_WAIT, _LONGEST_WAIT = 0.000_05, 0.002
@@ -40,11 +41,15 @@ class Consumer:
         """The partitions this consumer reads."""
         return sorted(self._cursors)
 
-    def assign(self, partitions: Iterable[TopicPartition], start: Place = "beginning") -> None:
-        """Read these partitions besides those it has, each from `start`: "beginning", "end", an offset or a time."""
+    def assign(self, partitions: Iterable[TopicPartition], start: Start = "beginning") -> None:
+        """Read these partitions besides those it has, each from `start`: "beginning", "end", an offset or a time.
+
+        Or from the offset that a mapping has for the partition, such as a snapshot's `next_offsets`; others from the beginning.
+        """
         for topic, index in partitions:
             partition = self._partition(topic, index)
-            self._cursors[topic, index] = Cursor(partition, place_of(partition, start), outcomes=self._outcomes)
+            place = start.get(index, "beginning") if isinstance(start, Mapping) else start
+            self._cursors[topic, index] = Cursor(partition, place_of(partition, place), outcomes=self._outcomes)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions no longer."""

@@ -19,16 +19,19 @@ from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.core.schema import SchemaLike
 from headrace.log import groups, offsets, transactions, writers
 from headrace.log.assignment import TopicPartition
-from headrace.log.consumer import Consumer, Place, place_of
+from headrace.log.consumer import Consumer, Place, Start, place_of
 from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
 from headrace.log.disk import Disk, PosixDisk
 from headrace.log.errors import TopicExists, UnknownTopic
 from headrace.log.group import Group
 from headrace.log.group_consumer import GroupConsumer, Topics, group_settings
 from headrace.log.layout import Layout
+from headrace.log.maintenance import Maintenance, PartitionReport, maintenance_lock
 from headrace.log.offsets import Offsets
 from headrace.log.partition import Appended, Author, Partition
 from headrace.log.producer import Producer, pieces_of, settings_of
+from headrace.log.retention import Removed, delete_before
+from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
 
@@ -67,6 +70,7 @@ class Log:
         self._transactions: Transactions | None = None
         self._offsets: Offsets | None = None
         self._transaction_timeout = transaction_timeout
+        self.maintenance = Maintenance(self._outcomes)
 
     # Topics
 
@@ -168,6 +172,7 @@ class Log:
             found = self._partitions.get((topic.id, index))
             if found is None or found.topic is not topic:
                 found = Partition(self.disk, self._directory(topic.name, index), topic, index, self.clock)
+                found.on_roll = self.maintenance.soon
                 self._partitions[topic.id, index] = found
         return found
 
@@ -202,7 +207,7 @@ class Log:
 
     @overload
     def consumer(
-        self, topics: Sequence[str] | str, *, group: None = None, start: Place = "beginning", isolation: str = "read_committed"
+        self, topics: Sequence[str] | str, *, group: None = None, start: Start = "beginning", isolation: str = "read_committed"
     ) -> Consumer: ...
 
     @overload
@@ -211,9 +216,9 @@ class Log:
     ) -> GroupConsumer: ...
 
     def consumer(
-        self, topics: Any, *, group: str | None = None, start: Place = "beginning", isolation: str = "read_committed", **settings: Any
+        self, topics: Any, *, group: str | None = None, start: Start = "beginning", isolation: str = "read_committed", **settings: Any
     ) -> Consumer:
-        """A reader of whole topics from `start` on: "beginning", "end", an offset or a time.
+        """A reader of whole topics from `start` on: "beginning", "end", an offset, a time, or an offset for each partition.
 
         With `group` it shares them with the other members, and goes on from the offsets the group has committed. Its settings
         are `assignment`, `auto_commit`, `commit_interval`, `session_timeout`, `heartbeat_interval`, `instance`, `on_assigned`,
@@ -263,14 +268,40 @@ class Log:
         """The latest event time of an offset range, from the index."""
         return max_event_time(self.partition(self.topic(topic), partition), first, last)
 
+    def snapshot(self, topic: str) -> Snapshot:
+        """The latest record of each key of each partition, without deleted keys, and where to go on from.
+
+        A consumer with `start=snapshot.next_offsets` reads everything after it: no gap, nothing twice.
+        """
+        declared = self.topic(topic)
+        outcomes = self.transactions
+        parts = [snapshot_of(self.partition(declared, index), outcomes) for index in range(declared.partitions)]
+        layout = Layout(declared)
+        table = pa.Table.from_batches([batch for batches, _ in parts for batch in batches], layout.schema(layout.visible_columns()))
+        return Snapshot(table, {index: following for index, (_, following) in enumerate(parts)})
+
     @property
     def transactions(self) -> Transactions:
         """How the transactions of this log ended."""
         if self._transactions is None:
-            topic = self._create(transactions.TOPIC, exist_ok=True)
-            partition = self.partition(topic, 0)
-            self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
+            self._transactions = self._outcomes()
         return self._transactions
+
+    # Keeping order
+
+    def maintain(self, topic: str | None = None, *, force: bool = False) -> list[PartitionReport]:
+        """Apply retention, and compaction where enough is new, to a topic or to all; with `force`, compact whatever is new.
+
+        This happens by itself whenever a segment is closed. A partition that cannot be worked on has its error in the report.
+        """
+        chosen = self.topics(internal=True) if topic is None else [self.topic(topic)]
+        return [self._maintained(declared, index, force=force) for declared in chosen for index in range(declared.partitions)]
+
+    def delete_records(self, topic: str, partition: int, before: int) -> Removed:
+        """Make the records of a partition before an offset unreadable, for good; their bytes go when their whole segment does."""
+        chosen = self.partition(self.topic(topic), partition)
+        with maintenance_lock(chosen):
+            return delete_before(chosen, before)
 
     # Groups
 
@@ -310,6 +341,16 @@ class Log:
             topic = self._create(offsets.TOPIC, exist_ok=True)
             self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
         return self._offsets
+
+    def _outcomes(self) -> Transactions:
+        partition = self.partition(self._create(transactions.TOPIC, exist_ok=True), 0)
+        return Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
+
+    def _maintained(self, topic: Topic, index: int, *, force: bool) -> PartitionReport:
+        try:
+            return self.maintenance.run(self.partition(topic, index), force=force)
+        except LogError as error:
+            return PartitionReport(topic.name, index, error=error)
 
     def _create(self, topic: Topic, *, exist_ok: bool) -> Topic:
         with self._catalog_lock:

@@ -1,0 +1,221 @@
+"""Compaction: of each key only the latest record stays, at its offset, and neighbouring small segments become one.
+
+Works on closed segments from the front up to the first that is too young or has a record of an open transaction, and rewrites them
+beside readers and writers: first all keys are read, then each group of neighbours is written aside and takes its place, front to
+back, so that a tombstone never goes before the records that it hides. A tombstone stays for `delete.retention.ms` after the
+compaction that first met it: a reader that saw the record before has that long to see it go. Aborted transactions' records are
+dropped; committed ones become plain. What writers have done is not in these frames alone: each later segment has it in its `.writers`
+file, and `.learned` keeps a copy beside the compacted segment, for a repair.
+
+Memory: `KEY_MEMORY` of keys (see `latest`), one bit for each record, and a few record batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.log import frame as frames
+from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Outcomes
+from headrace.log.frame import HEADER, Frame
+from headrace.log.latest import KEY_MEMORY, Keys, Marks, key_columns, latest_by_key
+from headrace.log.partition import Partition
+from headrace.log.retention import LEARNED_SUFFIX, remove_segment
+from headrace.log.rewriting import Rewriter
+from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_path
+from headrace.log.segment_writer import SegmentWriter
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction changed, in closed segments."""
+
+    records_removed: int = 0
+    segments_before: int = 0
+    segments_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+class _Source(NamedTuple):
+    """A segment to compact: its offsets, bytes, the bytes never compacted before, its records (the first has the number `first`)."""
+
+    base: int
+    until: int
+    size: int
+    dirty: int
+    records: int
+    first: int
+    expired: bool
+
+
+class Compaction:
+    """One compaction of one partition, called under its maintenance lock."""
+
+    def __init__(self, partition: Partition, outcomes: Outcomes | None, *, key_memory: int = KEY_MEMORY) -> None:
+        self._partition = partition
+        self._outcomes = outcomes
+        self._key_memory = key_memory
+        self._now = partition.clock.now()
+        self._decided: dict[tuple[int, int, int], str] = {}
+        self._sources = self._eligible()
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The share of bytes that no compaction has seen, among those that one would work on."""
+        return sum(source.dirty for source in self._sources) / max(1, sum(source.size for source in self._sources))
+
+    def run(self) -> Compacted:
+        """Compact. Readers and writers go on meanwhile."""
+        count = sum(source.records for source in self._sources)
+        marks = latest_by_key(self._keys, count, self._key_memory)
+        groups = [group for group in self._groups(marks) if not self._finished(group, marks)]
+        results = [self._rewrite(group, marks) for group in groups]
+        return Compacted(
+            records_removed=sum(removed for removed, _ in results),
+            segments_before=sum(map(len, groups)),
+            segments_after=len(groups),
+            bytes_before=sum(source.size for group in groups for source in group),
+            bytes_after=sum(size for _, size in results),
+        )
+
+    def _eligible(self) -> list[_Source]:
+        state = self._partition.state()
+        bases = self._partition.segments(state)
+        oldest = self._now - self._partition.topic.config.min_compaction_lag_ms * 1000
+        sources: list[_Source] = []
+        first = 0
+        for base, until in itertools.pairwise(bases):
+            segment = self._segment(base)
+            entries = segment.index(segment.size)
+            dirty = entries[(entries["flags"] & frames.OFFSETS) == 0]
+            in_transaction = (entries["flags"] & frames.TRANSACTIONAL) != 0
+            outcomes = [self._outcome(segment.frame_at(int(place), segment.size)) for place in entries["position"][in_transaction]]
+            if (dirty["appended_at"] > oldest).any() or OPEN in outcomes:
+                break
+            aborted = np.array([outcome == ABORTED for outcome in outcomes], dtype=bool)
+            records = int(entries["count"].sum()) - int(entries["count"][in_transaction][aborted].sum())
+            new = int((-(-dirty["length"].astype(np.int64) // frames.ALIGNMENT) * frames.ALIGNMENT + HEADER).sum())
+            sources.append(_Source(base, until, segment.size, new, records, first, self._has_expired(entries)))
+            first += records
+        return sources
+
+    def _outcome(self, frame: Frame) -> str:
+        if not frame.flags & frames.TRANSACTIONAL or self._outcomes is None:
+            return COMMITTED
+        identity = (frame.writer, frame.generation, frame.transaction)
+        if identity not in self._decided:
+            self._decided[identity] = self._outcomes.of(frame)
+        return self._decided[identity]
+
+    def _has_expired(self, entries: np.ndarray) -> bool:
+        met = entries["appended_at"][(entries["flags"] & (frames.OFFSETS | frames.TOMBSTONES)) == frames.OFFSETS | frames.TOMBSTONES]
+        return bool((met < self._horizon).any())
+
+    @property
+    def _horizon(self) -> int:
+        return self._now - self._partition.topic.config.delete_retention_ms * 1000
+
+    def _live(self, segment: Segment) -> Iterator[Frame]:
+        """The frames with records that took effect."""
+        position, end = segment.first, segment.size
+        while position < end:
+            frame = segment.frame_at(position, end)
+            if frame.count and self._outcome(frame) != ABORTED:
+                yield frame
+            position = frame.end
+
+    def _keys(self) -> Iterator[Keys]:
+        for source in self._sources:
+            segment, number = self._segment(source.base), source.first
+            for frame in self._live(segment):
+                yield number, key_columns(self._partition.layout, segment.records(frame))
+                number += frame.count
+
+    def _groups(self, marks: Marks) -> Iterator[list[_Source]]:
+        """Neighbours that together fit into one segment once they are compacted."""
+        group: list[_Source] = []
+        total = 0.0
+        for source in self._sources:
+            kept = int(np.count_nonzero(marks.between(source.first, source.first + source.records)))
+            size = source.size * kept / max(1, source.records)
+            if group and total + size > self._partition.topic.config.segment_bytes:
+                yield group
+                group, total = [], 0.0
+            group.append(source)
+            total += size
+        if group:
+            yield group
+
+    def _finished(self, group: list[_Source], marks: Marks) -> bool:
+        """Whether compaction would change nothing."""
+        source = group[0]
+        if len(group) > 1 or source.dirty or source.expired:
+            return False
+        return bool(marks.between(source.first, source.first + source.records).all())
+
+    def _rewrite(self, group: list[_Source], marks: Marks) -> tuple[int, int]:
+        """Write a group as one segment and put it in place; how many records went, and the bytes of what stays."""
+        partition = self._partition
+        columns = self._segment(group[-1].base).columns
+        output = SegmentWriter(partition.disk, partition.directory, group[0].base, group[-1].until, columns)
+        rewriter = Rewriter(partition, output, columns, group[0].base)
+        try:
+            for source in group:
+                segment, number = self._segment(source.base), source.first
+                for frame in self._live(segment):
+                    stored = segment.records(frame)
+                    kept = marks.between(number, number + frame.count) & self._readable(frame, stored)
+                    rewriter.add(frame, stored, kept, self._met_at(frame))
+                    number += frame.count
+            rewriter.finish(group[-1].until)
+            self._learned(group)
+        except BaseException:
+            output.discard()
+            raise
+        self._switch(group, output)
+        return sum(source.records for source in group) - rewriter.records, output.size
+
+    def _met_at(self, frame: Frame) -> int:
+        """When a compaction first saw these records: now, or as the frame that one made says."""
+        return frame.appended_at if frame.flags & frames.OFFSETS else self._now
+
+    def _readable(self, frame: Frame, stored: pa.RecordBatch) -> np.ndarray:
+        """Neither deleted nor a tombstone that has been there long enough."""
+        readable = np.asarray(self._partition.layout.offsets(frame, stored) >= self._partition.state().start)
+        if frame.flags & frames.TOMBSTONES and self._met_at(frame) < self._horizon:
+            readable &= ~pc.fill_null(stored.column("_tombstone"), False).to_numpy(zero_copy_only=False)
+        return readable
+
+    def _learned(self, group: list[_Source]) -> None:
+        partition = self._partition
+        path = segment_path(partition.directory, group[-1].until).with_suffix(WRITERS_SUFFIX)
+        if partition.disk.exists(path):
+            file = partition.disk.open(path)
+            try:
+                known = file.read(0, file.size())
+            finally:
+                file.close()
+            partition.disk.replace(segment_path(partition.directory, group[0].base).with_suffix(LEARNED_SUFFIX), known)
+
+    def _switch(self, group: list[_Source], output: SegmentWriter) -> None:
+        partition = self._partition
+        if len(group) > 1:
+            partition.disk.replace(partition.directory / MERGING, b"")
+        output.take_place()
+        for source in group[1:]:
+            remove_segment(partition, source.base)
+        if len(group) > 1:
+            partition.disk.sync_directory(partition.directory)
+            partition.disk.remove(partition.directory / MERGING)
+        with partition.exclusive() as (state, head):
+            head.store(state._replace(layout=state.layout + 1))
+
+    def _segment(self, base: int) -> Segment:
+        return Segment(self._partition.disk, self._partition.directory, base)

@@ -1,0 +1,64 @@
+"""A whole segment written aside, that takes the place of the present one in a single step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.log import frame as frames
+from headrace.log.disk import Disk
+from headrace.log.frame import Frame
+from headrace.log.segment import INDEX_SUFFIX, segment_path, start_block
+
+ASIDE = ".aside-"
+_PADDING = bytes(frames.ALIGNMENT)
+
+
+class SegmentWriter:
+    """Frames in their order, for the segment `base` that then stands for everything before `covers`.
+
+    A crash at any moment leaves the old segment or the new one; what is left aside is removed by the next maintenance.
+    """
+
+    def __init__(self, disk: Disk, directory: Path, base: int, covers: int, columns: pa.Schema) -> None:
+        self._disk = disk
+        self._path = segment_path(directory, base)
+        self._aside = directory / f"{ASIDE}{base:020d}"
+        self._headers: list[bytes] = []
+        self._file = disk.open(self._aside, create=True)
+        self._file.truncate(0)
+        start = start_block(base, covers, columns)
+        self._file.write([start], 0)
+        self.size = len(start)
+
+    def add(self, frame: Frame, body: pa.Buffer) -> None:
+        """Write a frame at the end; its position is set here."""
+        # Everything before it is synced before any reader sees it.
+        placed = replace(frame, position=self.size, durable=self.size)
+        header = placed.pack()
+        parts = [header, body, _PADDING[: frames.padded(body.size) - body.size]]
+        self._file.write([part for part in parts if len(part)], self.size)
+        self._headers.append(header)
+        self.size = placed.end
+
+    def take_place(self) -> None:
+        """Make the segment durable and put it where readers find it. Its index follows; without one readers scan."""
+        self._file.sync()
+        self._file.close()
+        index_path = self._path.with_suffix(INDEX_SUFFIX)
+        self._disk.remove(index_path)
+        self._disk.rename(self._aside, self._path)
+        index = self._disk.open(index_path, create=True)
+        try:
+            index.truncate(0)
+            if self._headers:
+                index.write([b"".join(self._headers)], 0)
+        finally:
+            index.close()
+
+    def discard(self) -> None:
+        """Give the segment up."""
+        self._file.close()
+        self._disk.remove(self._aside)
