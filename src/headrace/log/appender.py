@@ -60,11 +60,13 @@ class Appender:
         for partition in self._touched.values():
             partition.sync()
         try:
-            self._decide(commit=True)
+            committed = self._decide(commit=True)
         except (DiskFailed, RecordLost):
             # The decision may have been stored all the same; what readers see of it counts.
             if not self._decide(commit=False):
                 raise
+        else:
+            assert committed, "only a newer generation aborts a writer's transaction, and then this one is refused"
 
     def abort(self) -> None:
         """Nothing appended in the transaction takes effect."""

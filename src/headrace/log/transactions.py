@@ -99,10 +99,11 @@ class Transactions:
     def _next_generation(self, writer: int) -> int:
         self._refresh()
         state = self._state(writer)
+        generation = state.generation + 1
         # The next number is used up by an abort: whatever the old generation wrote under it, now or later, is void.
-        self._append(writer, state.generation + 1, state.decided + 1, commit=False)
+        self._append(writer, generation, state.decided + 1, commit=False)
         self._refresh()
-        return state.generation + 1
+        return generation
 
     def _append(self, writer: int, generation: int, transaction: int, *, commit: bool) -> None:
         # Compaction keeps the newest commit and every abort of a writer: all that is needed to tell any transaction's end.
