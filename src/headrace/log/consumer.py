@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from types import TracebackType
 
@@ -14,6 +15,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
 from headrace.log.assignment import TopicPartition
 from headrace.log.cursor import Cursor, Limits, offset_for_time, out_of_range
+from headrace.log.errors import UnknownTopic
 from headrace.log.partition import Partition
 from headrace.log.storage import Storage
 
@@ -33,6 +35,7 @@ class Consumer:
         self._storage = storage
         self._outcomes = storage.transactions if isolation == "read_committed" else None
         self._cursors: dict[TopicPartition, Cursor] = {}
+        self._followed: dict[str, int] = {}
         self._turn = 0
         self._closed = False
 
@@ -40,6 +43,12 @@ class Consumer:
     def assignment(self) -> list[TopicPartition]:
         """The partitions this consumer reads."""
         return sorted(self._cursors)
+
+    def follow(self, topic: str, start: Start = "beginning") -> None:
+        """Read a whole topic from `start`; partitions that it gets later are read from their beginning."""
+        count = self._storage.topic(topic).partitions
+        self.assign([(topic, index) for index in range(count)], start)
+        self._followed[topic] = count
 
     def assign(self, partitions: Iterable[TopicPartition], start: Start = "beginning") -> None:
         """Read these partitions besides those it has, each from `start`: "beginning", "end", an offset or a time.
@@ -96,7 +105,14 @@ class Consumer:
             wait = min(wait * 2, _LONGEST_WAIT)
 
     def before_poll(self) -> None:
-        """Called before each look at the log; a member of a group keeps its membership here."""
+        """Called before each look at the log: takes on new partitions. A member of a group keeps its membership here instead."""
+        for topic, known in self._followed.items():
+            # A topic that was deleted is told by its cursors.
+            with suppress(UnknownTopic):
+                count = self._storage.topic(topic).partitions
+                if count > known:
+                    self.assign([(topic, index) for index in range(known, count)])
+                    self._followed[topic] = count
 
     def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition is ahead of this reader."""

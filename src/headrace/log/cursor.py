@@ -79,7 +79,7 @@ class Cursor:
                 break
             if outcome == COMMITTED and frame.count:
                 batch = self._cut(segment, frame, min(end, state.visible), limits.rows - rows, columns)
-                rows, size = rows + batch.num_rows, size + frame.length
+                rows, size = rows + batch.num_rows, size + frame.raw_length
                 if batch.num_rows:
                     batches.append(batch)
             else:

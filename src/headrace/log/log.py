@@ -230,7 +230,7 @@ class Log:
             raise SettingsError(f"{next(iter(settings))!r} is a setting of a group's members", hint='give group="..." too')
         consumer = Consumer(self, isolation=isolation)
         for name in [topics] if isinstance(topics, str) else topics:
-            consumer.assign([(name, index) for index in range(self.topic(name).partitions)], start)
+            consumer.follow(name, start)
         return consumer
 
     def read(
