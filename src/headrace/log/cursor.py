@@ -120,7 +120,7 @@ class Cursor:
                     raise out_of_range(self.partition, self.offset, state)
             segment = self._segment
             active = segment.base == state.segment
-            end = state.position if active else segment.size
+            end = state.visible_position if active else segment.size
             if self._position < end:
                 frame = segment.frame_at(self._position, end)
                 if frame.next > self.offset:
@@ -165,7 +165,7 @@ def _search(partition: Partition, offset: int, state: State) -> Located:
     bases = partition.segments(state)
     for base in bases[max(bisect_right(bases, offset) - 1, 0) :]:
         segment = Segment(partition.disk, partition.directory, base)
-        end = state.position if base == state.segment else segment.size
+        end = state.visible_position if base == state.segment else segment.size
         position = segment.position_of(offset, end)
         if position < end or base == state.segment:
             return Located(state, segment, position)
@@ -177,7 +177,7 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
     while True:
         state, segment, _ = locate(partition, offset)
         active = segment.base == state.segment
-        entries = segment.index(state.position if active else segment.size)
+        entries = segment.index(state.visible_position if active else segment.size)
         yield segment, entries
         if active:
             return

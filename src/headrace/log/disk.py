@@ -9,9 +9,13 @@ import fcntl
 import mmap
 import os
 import shutil
+import subprocess
+import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeAlias
@@ -46,6 +50,8 @@ class Disk(Protocol):
     """Files, directories, shared memory and locks."""
 
     def open(self, path: Path, *, create: bool = False) -> File: ...
+
+    def read(self, path: Path) -> bytes: ...
 
     def replace(self, path: Path, data: bytes) -> None: ...
 
@@ -87,6 +93,7 @@ class PosixFile:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
+        self._descriptor = -1
         self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
 
     def write(self, parts: Sequence[Bytes], position: int) -> None:
@@ -113,7 +120,7 @@ class PosixFile:
 
     def sync(self) -> None:
         _point("disk.sync.before")
-        os.fdatasync(self._descriptor)
+        _sync(self._descriptor)
         _point("disk.sync.after")
 
     def truncate(self, size: int) -> None:
@@ -135,21 +142,20 @@ class PosixLock:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._threads = threading.Lock()
+        self._descriptor = -1
         self._open()
+        _locks.add(self)
 
     def _open(self) -> None:
-        self._owner = os.getpid()
-        self._threads = threading.Lock()
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def acquire(self, *, wait: bool = True) -> bool:
-        if self._owner != os.getpid():
-            # flock belongs to the open file, which a fork shares: parent and child would hold it together.
-            os.close(self._descriptor)
-            self._open()
         if not self._threads.acquire(blocking=wait):
             return False
         try:
+            if self._descriptor < 0:
+                self._open()
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             self._threads.release()
@@ -160,8 +166,18 @@ class PosixLock:
         return True
 
     def release(self) -> None:
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        self._threads.release()
+        if self._threads.locked():
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._threads.release()
+
+    def renew(self) -> None:
+        """Let go of what a forked child got from its parent.
+
+        `flock` belongs to the open file, which a fork shares: parent and child would hold it together, and a parent that dies
+        with it would leave it locked for as long as the child lives.
+        """
+        self._threads = threading.Lock()
+        self.__del__()
 
     def __enter__(self) -> None:
         self.acquire()
@@ -175,11 +191,25 @@ class PosixLock:
             self._descriptor = -1
 
 
+_locks: weakref.WeakSet[PosixLock] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for lock in list(_locks):
+        lock.renew()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
+
+
 class PosixDisk:
     """The machine's own file system."""
 
     def open(self, path: Path, *, create: bool = False) -> PosixFile:
         return PosixFile(path, create=create)
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
 
     def replace(self, path: Path, data: bytes) -> None:
         """Put a whole file in place, durably: readers see the old content or the new, never a part."""
@@ -189,9 +219,12 @@ class PosixDisk:
             file.truncate(0)
             file.write([data], 0)
             file.sync()
+            self.rename(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         finally:
             file.close()
-        self.rename(temporary, path)
 
     def rename(self, old: Path, new: Path) -> None:
         _point("disk.rename.before")
@@ -223,7 +256,12 @@ class PosixDisk:
         return status.st_ino, status.st_mtime_ns
 
     def make_directory(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        """Make a directory and those above it; each is durable, with its entry in the one above, when this returns."""
+        if path.is_dir():
+            return
+        self.make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        self.sync_directory(path.parent)
 
     def sync_directory(self, path: Path) -> None:
         _point("disk.sync_directory.before")
@@ -240,7 +278,7 @@ class PosixDisk:
         try:
             if os.fstat(descriptor).st_size < size:
                 # Taken from the disk now: writing to a mapped hole on a full disk would be a SIGBUS, not an error.
-                os.posix_fallocate(descriptor, 0, size)
+                _allocate(descriptor, size)
             return memoryview(mmap.mmap(descriptor, size))
         finally:
             os.close(descriptor)
@@ -250,10 +288,29 @@ class PosixDisk:
 
     def boot(self) -> str:
         """Which start of the machine this is: what was only in memory in another one is gone."""
-        try:
-            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        except FileNotFoundError:
-            return ""
+        return _boot()
+
+
+@cache
+def _boot() -> str:
+    if sys.platform == "darwin":
+        return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=True).stdout.strip()
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _sync(descriptor: int) -> None:
+    if sys.platform == "darwin":
+        # There fsync leaves data in the drive's own cache.
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if sys.platform == "darwin":
+        os.ftruncate(descriptor, size)
+    else:
+        os.posix_fallocate(descriptor, 0, size)
 
 
 def _point(name: str) -> None:

@@ -16,6 +16,8 @@ from headrace.log.checksum import checksum
 MAGIC = 0x31465248  # "HRF1"
 HEADER = 128
 ALIGNMENT = 64
+# A disk writes whole sectors: one that a power cut kept from being written reads as zeros, where the file is new.
+SECTOR = 512
 NO_TIME = -(2**63)
 
 # What the body holds beside the topic's own columns.
@@ -26,7 +28,7 @@ TRANSACTIONAL = 512
 
 CODECS: tuple[str | None, ...] = (None, "lz4", "zstd")
 
-_LAYOUT = struct.Struct("<IHBxqqIIqqqqQqqqqqIxxxxI")
+_LAYOUT = struct.Struct("<IHBxqqIIqqqqQqqqqqIIxxxx")
 _CHECKED = HEADER - 4
 
 INDEX = np.dtype(
@@ -42,7 +44,11 @@ INDEX = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The header of one appended record batch. Offsets run from `base` to `next`, exclusive; `next` - `base` may exceed `count`."""
+    """The header of one appended record batch. Offsets run from `base` to `next`, exclusive; `next` - `base` may exceed `count`.
+
+    `durable` is the position up to which the segment was durable when this was written, `blank` the sectors of the body that hold
+    zeros only: both tell a batch that was damaged from one that was never written whole.
+    """
 
     base: int
     next: int
@@ -61,6 +67,7 @@ class Frame:
     flags: int
     codec: int
     crc: int
+    blank: int = 0
 
     @property
     def end(self) -> int:
@@ -71,7 +78,7 @@ class Frame:
         data = _LAYOUT.pack(
             MAGIC, self.flags, self.codec, self.base, self.next, self.count, self.length, self.position,
             self.min_time, self.max_time, self.appended_at, self.writer, self.generation, self.sequence,
-            self.transaction, self.durable, self.raw_length, self.crc, 0,
+            self.transaction, self.durable, self.raw_length, self.crc, self.blank,
         )  # fmt: skip
         return data[:_CHECKED] + checksum(data[:_CHECKED]).to_bytes(4, "little")
 
@@ -85,11 +92,11 @@ def unpack(data: bytes, position: int) -> Frame | None:
     if len(data) < HEADER or checksum(data[:_CHECKED]) != int.from_bytes(data[_CHECKED:HEADER], "little"):
         return None
     (magic, flags, codec, base, next_, count, length, place, min_time, max_time, appended_at, writer, generation,
-     sequence, transaction, durable, raw_length, crc, _) = _LAYOUT.unpack_from(data)  # fmt: skip
+     sequence, transaction, durable, raw_length, crc, blank) = _LAYOUT.unpack_from(data)  # fmt: skip
     if magic != MAGIC or place != position:
         return None
     return Frame(base, next_, count, length, place, min_time, max_time, appended_at, writer, generation, sequence,
-                 transaction, durable, raw_length, flags, codec, crc)  # fmt: skip
+                 transaction, durable, raw_length, flags, codec, crc, blank)  # fmt: skip
 
 
 def encode(batch: pa.RecordBatch, codec: int) -> tuple[pa.Buffer, int]:
@@ -110,6 +117,26 @@ def decode(frame: Frame, body: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 def sound(frame: Frame, body: pa.Buffer) -> bool:
     """Whether the body is what was written."""
     return body.size == frame.length and checksum(body) == frame.crc
+
+
+def blank_sectors(body: pa.Buffer, position: int) -> int:
+    """How many sectors that begin inside the body of a frame at `position` hold nothing but zeros; the last may be cut short."""
+    data = memoryview(body)[-(position + HEADER) % SECTOR :]
+    whole = len(data) // SECTOR
+    blank = int(whole * SECTOR < len(data) and not data[whole * SECTOR :].tobytes().strip(b"\0"))
+    if whole < 16:
+        return blank + sum(not data[start : start + SECTOR].tobytes().strip(b"\0") for start in range(0, whole * SECTOR, SECTOR))
+    # One word of each decides for nearly all.
+    sectors = np.frombuffer(data, dtype=np.uint64, count=whole * SECTOR // 8).reshape(whole, SECTOR // 8)
+    doubtful = sectors[sectors[:, 0] == 0]
+    return blank + len(doubtful) - int(np.count_nonzero(doubtful.any(axis=1)))
+
+
+def chained(entries: np.ndarray, first: int) -> bool:
+    """Whether each frame of an index begins where the one before it ends, the first one at `first`."""
+    ends = entries["position"] + HEADER + -(-entries["length"].astype(np.int64) // ALIGNMENT) * ALIGNMENT
+    begins = np.concatenate([[first], ends[:-1]]) if len(entries) else ends
+    return bool(np.array_equal(entries["position"], begins) and (entries["base"][1:] >= entries["next"][:-1]).all())
 
 
 def checked_index(data: bytes | memoryview | pa.Buffer) -> np.ndarray | None:

@@ -15,7 +15,13 @@ _RETRIES = 200
 
 
 class State(NamedTuple):
-    """One consistent picture of a partition. Offsets are those of the next record; positions are in the active segment."""
+    """One consistent picture of a partition. Offsets are those of the next record; positions are in the active segment.
+
+    `visible` is never below `durable`. Below `reserved` lie all offsets that readers may have seen before they were durable.
+    `cuts` counts how often written appends may have been taken back. `syncing` is set while a sync is under way: left behind, it
+    says that the kernel may take lost pages for clean, so what is not durable must be written again before a sync is believed.
+    `rolling` left behind says that a new segment may be there already.
+    """
 
     boot: int
     segment: int
@@ -25,9 +31,13 @@ class State(NamedTuple):
     durable: int
     durable_position: int
     visible: int
+    visible_position: int
+    reserved: int
     start: int
     cuts: int
     layout: int
+    syncing: int
+    rolling: int
     deleted: int
 
 

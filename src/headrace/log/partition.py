@@ -9,40 +9,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-import pyarrow as pa
 
 from headrace.core.clock import Clock
 from headrace.core.errors import LogError
 from headrace.log import frame as frames
 from headrace.log import head as heads
+from headrace.log.active import ActiveSegment, Body
 from headrace.log.checksum import checksum
-from headrace.log.disk import Disk, File
-from headrace.log.errors import CorruptLog, DiskFailed, Fenced, RecordLost, TopicDeleted
-from headrace.log.frame import HEADER, Frame
+from headrace.log.disk import Disk
+from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted
 from headrace.log.head import Head, State
 from headrace.log.layout import Layout, Stored
-from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_bases, segment_path, torn_start, without_merged
+from headrace.log.mark import RESERVED, START, store_mark
+from headrace.log.recovery import recover
+from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_bases, segment_path, without_merged
 from headrace.log.topic import Topic
-from headrace.log.writers import NOBODY, Writers
+from headrace.log.writers import NOBODY, Author
 
 _log = logging.getLogger(__name__)
-_PADDING = bytes(frames.ALIGNMENT)
-START = "start"
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Who appends: a writer, its generation (a newer one fences it), its sequence in this partition, its transaction (0: none)."""
-
-    writer: int = NOBODY
-    generation: int = 0
-    sequence: int = 0
-    transaction: int = 0
+# How many offsets may be seen before they are durable until that is noted again: as many as there are, within these bounds.
+_FEWEST_RESERVED, _MOST_RESERVED = 4096, 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +44,11 @@ class Appended:
     repeated: bool = False
 
 
-class _Body(NamedTuple):
-    """A batch as its frame stores it."""
-
-    stored: Stored
-    codec: int
-    data: pa.Buffer
-    raw_length: int
-
-
 class Partition:
-    """The records of one partition of a topic, in their order."""
+    """The records of one partition of a topic, in their order. Threads may share it.
+
+    Locks are taken in the order sync lock, lock. The files that this process has open are used under the lock only.
+    """
 
     def __init__(self, disk: Disk, directory: Path, topic: Topic, index: int, clock: Clock) -> None:
         self.index = index
@@ -74,14 +57,14 @@ class Partition:
         self.disk = disk
         self.clock = clock
         self.layout = Layout(topic)
-        self._lock = disk.lock(directory / "lock")
-        self._sync_lock = disk.lock(directory / "sync")
-        self._head = Head(disk.shared(directory / "head", heads.SIZE))
+        try:
+            self._lock = disk.lock(directory / "lock")
+            self._sync_lock = disk.lock(directory / "sync")
+            self._head = Head(disk.shared(directory / "head", heads.SIZE))
+        except OSError as error:
+            raise self._failure("opening", error) from error
         self._boot = checksum(disk.boot().encode()) + 1
-        self._active: Segment | None = None
-        self._index_file: File | None = None
-        self._writers = Writers()
-        self._entries_seen = 0
+        self._active: ActiveSegment | None = None
         self._opened = False
         self.on_roll: Callable[[Partition], None] | None = None
 
@@ -95,11 +78,10 @@ class Partition:
         """A consistent picture of the partition, recovered first if the last writer or the machine died."""
         state = self._head.load() if self._opened else None
         if state is None or state.boot != self._boot:
-            with self._lock:
-                state = self._fresh()
-            self._opened = True
+            with self._locked("opening") as state:
+                self._opened = True
         if state.deleted:
-            raise TopicDeleted(f"topic {self.topic.name!r} was deleted", hint="create it again, or stop using it")
+            raise self._deleted()
         return state
 
     def append(self, batches: Sequence[Stored], author: Author, *, durable: bool) -> Appended:
@@ -108,55 +90,53 @@ class Partition:
         An append that its writer has made before is found and not repeated.
         """
         codec = frames.CODECS.index(None if self.topic.config.compression_type == "none" else self.topic.config.compression_type)
-        bodies = [_Body(stored, codec, *frames.encode(stored.batch, codec)) for stored in batches]
-        with self._lock:
-            try:
-                state = self._fresh()
-                if state.deleted:
-                    raise TopicDeleted(f"topic {self.topic.name!r} was deleted", why="nothing was written", hint="create it again")
-                done = self._repeated(author)
-                if done is None:
-                    state = self._room(state, sum(HEADER + frames.padded(body.data.size) for body in bodies))
-                    done = self._write(state, bodies, author, visible=not durable)
-            except OSError as error:
-                raise _disk_failed("append", self.directory, error) from error
-            cuts = state.cuts
+        bodies = [Body(stored, codec, *frames.encode(stored.batch, codec)) for stored in batches]
+        with self._locked("append") as state:
+            done = self._appended(state, bodies, author, visible=not durable)
+        if done is None:
+            # A segment is closed under both locks: a sync of it that is under way must have its say first.
+            with self._sync_lock, self._locked("append") as found:
+                state = self._with_room(found, bodies)
+                done = self._appended(state, bodies, author, visible=not durable)
+            if self.on_roll is not None:
+                self.on_roll(self)
+        assert done is not None
         if durable:
-            self._make_durable(done.next, cuts)
+            self._make_durable(done.next, state.cuts)
         return done
 
     def sync(self) -> None:
         """Make everything written so far durable, and visible."""
-        with self._lock:
-            state = self._fresh()
+        with self._locked("sync") as state:
+            pass
         if state.durable < state.written:
             self._make_durable(state.written, state.cuts)
 
     def last_sequence(self, writer: int) -> int | None:
         """The sequence, or epoch, of the last append of a writer; None if it has none here."""
-        with self._lock:
-            self._fresh()
-            last = self._writers.get(writer)
+        with self._locked("opening"):
+            assert self._active is not None
+            last = self._active.writers.get(writer)
         return last.sequence if last else None
 
     def mark_deleted(self) -> None:
-        with self._lock:
-            self._head.store(self._fresh()._replace(deleted=1))
+        """Let every user of the partition find that its topic was deleted."""
+        with suppress(TopicDeleted), self._locked("deletion") as state:
+            self._head.store(state._replace(deleted=1))
 
     def raise_start(self, offset: int) -> None:
         """Move the first readable offset up, durably; what is below may be removed."""
-        with self._lock:
-            state = self._fresh()
+        with self._locked("change") as state:
             start = min(offset, state.visible)
             if start > state.start:
-                self.disk.replace(self.directory / START, packed_start(start))
+                store_mark(self.disk, self.directory / START, start)
                 self._head.store(state._replace(start=start, layout=state.layout + 1))
 
     @contextmanager
     def exclusive(self) -> Iterator[tuple[State, Head]]:
         """Hold the partition's lock, to change its set of segments; gives the state, takes the new one."""
-        with self._lock:
-            yield self._fresh(), self._head
+        with self._locked("change") as state:
+            yield state, self._head
 
     def segments(self, state: State) -> list[int]:
         """The base offsets of all segments, the active one last."""
@@ -166,57 +146,88 @@ class Partition:
 
     def roll(self) -> None:
         """Close the active segment, so that retention and compaction may work on it."""
-        with self._lock:
-            state = self._fresh()
+        with self._sync_lock, self._locked("closing a segment") as state:
             if state.entries:
                 self._roll(state)
+        if state.entries and self.on_roll is not None:
+            self.on_roll(self)
+
+    @contextmanager
+    def _locked(self, what: str) -> Iterator[State]:
+        """Hold the lock; gives the state, with the files of this process in step with it."""
+        try:
+            with self._lock:
+                yield self._fresh()
+        except OSError as error:
+            raise self._failure(what, error) from error
 
     # Below: called under the lock.
 
     def _fresh(self) -> State:
         """The state, with the files this process has open brought in step with what other processes did."""
         state = self._head.load()
-        if state is None or state.boot != self._boot:
-            state = self._recover(state)
-        segment = self._active
-        if segment is None or segment.base != state.segment:
-            segment = self._open(state)
-        size = segment.size
+        if state is None or state.boot != self._boot or state.rolling:
+            state = self._recovered(state)
+        if state.deleted:
+            raise self._deleted()
+        active = self._opened_for(state)
+        size = active.segment.size
         if size < state.position:
-            _log.warning("%s: ends at %d, not at %d where it was written to", segment.path, size, state.position)
-            state = self._recover(state)
+            _log.error("%s: ends at %d, not at %d where it was written to", active.segment.path, size, state.position)
+            state = self._recovered(state)
+            active = self._opened_for(state)
         elif size > state.position:
             # A writer died between its write and the head: the rest was never acknowledged.
-            segment.file.truncate(state.position)
-        self._learn(state)
+            self._cut(state)
+        active.learn(state)
         return state
 
-    def _open(self, state: State) -> Segment:
+    def _recovered(self, stale: State | None) -> State:
+        state = recover(self.disk, self.directory, self._boot, stale, self.clock.now())
+        self._head.store(state)
+        return state
+
+    def _cut(self, state: State) -> None:
+        """Remove bytes behind the end, of a write that failed or whose process died."""
+        assert self._active is not None
+        try:
+            self._active.cut(state.position)
+        except OSError:
+            # What the failed sync was to write may count as clean now.
+            self._head.store(state._replace(syncing=1))
+            raise
+
+    def _opened_for(self, state: State) -> ActiveSegment:
         # The files before are not closed by hand: another thread may be syncing one, and its number must not be given away.
-        self._active = Segment(self.disk, self.directory, state.segment)
-        self._index_file = self.disk.open(self._active.index_path, create=True)
-        path = self._active.path.with_suffix(WRITERS_SUFFIX)
-        self._writers = Writers.unpack(_whole(self.disk, path), str(path)) if self.disk.exists(path) else Writers()
-        self._entries_seen = 0
+        if self._active is None or not self._active.fits(state):
+            self._active = ActiveSegment(self.disk, self.directory, state)
         return self._active
 
-    def _learn(self, state: State) -> None:
-        if self._entries_seen == state.entries:
-            return
+    def _appended(self, state: State, bodies: Sequence[Body], author: Author, *, visible: bool) -> Appended | None:
+        """Write an append, or find that it was made before; None if the segment has no room for it."""
         assert self._active is not None
-        assert self._index_file is not None
-        data = self._index_file.read(self._entries_seen * HEADER, (state.entries - self._entries_seen) * HEADER)
-        entries = frames.checked_index(data)
-        if entries is None or len(entries) != state.entries - self._entries_seen:
-            entries = self._active.scan_index(state.position)
-            self._index_file.write([entries.tobytes()], 0)
-            self._writers = Writers() if self._entries_seen == 0 else self._writers
-            entries = entries[self._entries_seen :]
-        self._writers.learn(entries)
-        self._entries_seen = state.entries
+        done = self._repeated(author)
+        if done is not None:
+            return done
+        if not self._has_room(state, bodies):
+            return None
+        if visible:
+            state = self._reserved(state, sum(body.stored.batch.num_rows for body in bodies))
+        try:
+            after = self._active.write(state, bodies, author, self.clock.now())
+        except OSError:
+            with suppress(OSError):
+                self._cut(state)
+            raise
+        if visible:
+            after = after._replace(visible=after.written, visible_position=after.position)
+        self._head.store(after)
+        self._active.learn(after)
+        return Appended(self.index, state.written, after.written)
 
     def _repeated(self, author: Author) -> Appended | None:
-        last = self._writers.get(author.writer) if author.writer != NOBODY else None
+        assert self._active is not None
+        last = self._active.writers.get(author.writer) if author.writer != NOBODY else None
         if last is None:
             return None
         if last.generation > author.generation:
@@ -229,173 +240,104 @@ class Partition:
             return None
         return Appended(self.index, last.base, last.next, repeated=True)
 
-    def _room(self, state: State, size: int) -> State:
+    def _reserved(self, state: State, count: int) -> State:
+        """Note durably that offsets of the next `count` records may be seen before the records are durable."""
+        written = state.written + count
+        if written <= state.reserved:
+            return state
+        reserved = written + min(max(written, _FEWEST_RESERVED), _MOST_RESERVED)
+        store_mark(self.disk, self.directory / RESERVED, reserved)
+        return state._replace(reserved=reserved)
+
+    # Below: called under both locks.
+
+    def _has_room(self, state: State, bodies: Sequence[Body]) -> bool:
         assert self._active is not None
-        full = state.entries > 0 and state.position + size > self.topic.config.segment_bytes
-        return self._roll(state) if full or not self._active.columns.equals(self.topic.columns) else state
+        full = state.entries > 0 and state.position + sum(body.size for body in bodies) > self.topic.config.segment_bytes
+        return not full and bool(self._active.segment.columns.equals(self.topic.columns))
+
+    def _with_room(self, state: State, bodies: Sequence[Body]) -> State:
+        return state if self._has_room(state, bodies) else self._roll(state)
 
     def _roll(self, state: State) -> State:
+        """Close the active segment and begin a new one."""
         assert self._active is not None
-        self._guarded_sync(state)
+        state = self._synced(state)
+        self._active.close_index(state)
+        self._head.store(state._replace(rolling=1))
         path = segment_path(self.directory, state.written)
-        self.disk.replace(path.with_suffix(WRITERS_SUFFIX), self._writers.pack(self.clock.now()))
-        segment = Segment.create(self.disk, self.directory, state.written, self.topic.columns)
+        try:
+            self.disk.replace(path.with_suffix(WRITERS_SUFFIX), self._active.writers.pack(self.clock.now()))
+            segment = Segment.create(self.disk, self.directory, state.written, self.topic.columns)
+        except OSError:
+            if not self.disk.exists(path):
+                self._head.store(state)
+            raise
         state = state._replace(
-            segment=segment.base, position=segment.first, entries=0, durable=state.written, durable_position=segment.first,
-            visible=state.written, layout=state.layout + 1,
+            segment=segment.base, position=segment.first, entries=0, durable_position=segment.first, visible_position=segment.first,
+            # An empty segment is made anew under its old name: who has it open must see that.
+            cuts=state.cuts + (state.entries == 0), layout=state.layout + 1, rolling=0,
         )  # fmt: skip
         self._head.store(state)
-        self._open(state)
-        if self.on_roll is not None:
-            self.on_roll(self)
+        self._opened_for(state)
         return state
 
-    def _write(self, state: State, bodies: list[_Body], author: Author, *, visible: bool) -> Appended:
-        assert self._active is not None
-        assert self._index_file is not None
-        base, position, parts, headers, now = state.written, state.position, [], [], self.clock.now()
-        for number, (stored, codec, data, raw_length) in enumerate(bodies, 1):
-            flags = stored.flags | (frames.MORE if number < len(bodies) else 0) | (frames.TRANSACTIONAL if author.transaction else 0)
-            rows = stored.batch.num_rows
-            frame = Frame(
-                base=base, next=base + rows, count=rows, length=data.size, position=position,
-                min_time=stored.min_time, max_time=stored.max_time, appended_at=now, writer=author.writer,
-                generation=author.generation, sequence=author.sequence, transaction=author.transaction,
-                durable=state.durable_position, raw_length=raw_length, flags=flags, codec=codec, crc=checksum(data),
-            )  # fmt: skip
-            headers.append(frame.pack())
-            parts += [headers[-1], data, _PADDING[: frames.padded(data.size) - data.size]]
-            base, position = frame.next, frame.end
-        try:
-            self._active.file.write([part for part in parts if len(part)], state.position)
-            self._index_file.write([b"".join(headers)], state.entries * HEADER)
-        except OSError:
-            self._cut(state)
-            raise
-        after = state._replace(position=position, entries=state.entries + len(headers), written=base)
-        self._head.store(after._replace(visible=base) if visible else after)
-        self._learn(after)
-        return Appended(self.index, state.written, base)
-
-    def _cut(self, state: State) -> None:
-        """Take back a write that failed half-way. If even that fails, the next user of the partition does it."""
-        assert self._active is not None
-        try:
-            self._active.file.truncate(state.position)
-        except OSError as error:
-            _log.warning("%s: could not cut back to %d: %s", self._active.path, state.position, error)
-
-    def _guarded_sync(self, state: State) -> None:
-        """Make the active segment durable, under the lock; what a failing disk did not take is cut off."""
+    def _synced(self, state: State) -> State:
+        """The state with everything written made durable."""
         assert self._active is not None
         if state.durable_position == state.position:
-            return
+            return state
+        state = self._begin_sync(state)
         try:
             self._active.file.sync()
         except OSError:
             self._forget_unsynced(state)
             raise
-
-    def _forget_unsynced(self, state: State) -> None:
-        """After a failed sync the kernel may count the lost pages as clean, so a second sync would lie.
-
-        Appends that nobody has seen are cut off and their writers told; those written with acks="1" are written once more.
-        """
-        assert self._active is not None
-        kept_position, kept_entries, kept = state.durable_position, 0, state.durable
-        for entry in self._active.scan_index(state.position):
-            if int(entry["next"]) <= max(state.visible, state.durable):
-                kept_position, kept = int(entry["position"]) + HEADER + frames.padded(int(entry["length"])), int(entry["next"])
-                kept_entries += 1
-        again = self._active.file.read(state.durable_position, kept_position - state.durable_position)
-        self._active.file.truncate(kept_position)
-        if again:
-            self._active.file.write([again], state.durable_position)
-        state = state._replace(position=kept_position, entries=kept_entries, written=kept, cuts=state.cuts + 1)
+        state = _durable(state, state)
         self._head.store(state)
-        self._open(state)
-        self._learn(state)
-
-    def _recover(self, stale: State | None) -> State:
-        """Find the end of the log from its files: cut a torn tail, make the rest durable, publish a new head."""
-        bases = segment_bases(self.disk.list(self.directory))
-        active = self._last_segment(bases)
-        end = active.recover()
-        if active.size > end:
-            _log.warning("%s: cut %d bytes of an append that a crash interrupted", active.path, active.size - end)
-            active.file.truncate(end)
-        active.file.sync()
-        entries = active.scan_index(end)
-        index = self.disk.open(active.index_path, create=True)
-        index.truncate(0)
-        index.write([entries.tobytes()], 0)
-        index.close()
-        start = max(bases[0], stale.start if stale else 0, self._stored_start())
-        written = max(start, int(entries["next"][-1]) if len(entries) else active.covers)
-        if stale is not None and not stale.deleted:
-            # Readers may have seen offsets that a power cut took back: never give them to other records.
-            written = max(written, stale.visible)
-        state = State(
-            boot=self._boot, segment=active.base, position=end, entries=len(entries),
-            written=written, durable=written, durable_position=end, visible=written,
-            start=start, cuts=(stale.cuts if stale else 0) + 1, layout=(stale.layout if stale else 0) + 1,
-            deleted=stale.deleted if stale else 0,
-        )  # fmt: skip
-        self._head.store(state)
-        self._open(state)
         return state
 
-    def _stored_start(self) -> int:
-        path = self.directory / START
-        if not self.disk.exists(path):
-            return 0
-        data = _whole(self.disk, path)
-        start = int.from_bytes(data[:8], "little")
-        if data != packed_start(start):
-            raise CorruptLog(
-                f"{path} is not what was written",
-                why="it says which records were deleted",
-                hint="restore the file from a copy, or run log.repair(topic, partition)",
-            )
-        return start
+    def _begin_sync(self, state: State) -> State:
+        """Note that a sync is under way; after one that ended badly, what it was to make durable is written again first."""
+        assert self._active is not None
+        if state.syncing:
+            state = self._active.write_again(state)
+        state = state._replace(syncing=1)
+        self._head.store(state)
+        self._opened_for(state).learn(state)
+        return state
 
-    def _last_segment(self, bases: list[int]) -> Segment:
-        """The segment that takes appends. One that a crash left without its first block never held a record, and is made anew."""
-        if not bases:
-            raise CorruptLog(f"{self.directory} has no segment", why="its records are gone", hint="restore the directory from a copy")
-        path = segment_path(self.directory, bases[-1])
-        if torn_start(_whole(self.disk, path)):
-            _log.warning("%s: made anew, a crash interrupted its creation", path)
-            return Segment.create(self.disk, self.directory, bases[-1], self.topic.columns)
-        return Segment(self.disk, self.directory, bases[-1])
+    def _forget_unsynced(self, state: State) -> None:
+        assert self._active is not None
+        state = self._active.forget_unsynced(state)
+        self._head.store(state)
+        self._opened_for(state).learn(state)
 
     # Group commit: called without the lock.
 
     def _make_durable(self, offset: int, cuts: int) -> None:
         """Return when everything before `offset` is durable: by this sync or by one that another append made."""
         with self._sync_lock:
-            state = self.state()
-            if self._settled(state, offset, cuts):
+            if self._settled(self.state(), offset, cuts):
                 return
-            with self._lock:
-                state = self._fresh()
-                if self._settled(state, offset, cuts):
+            with self._locked("sync") as found:
+                if self._settled(found, offset, cuts):
                     return
+                state = self._begin_sync(found)
+                self._settled(state, offset, cuts)
                 assert self._active is not None
-                file, base = self._active.file, self._active.base
+                file = self._active.file
             try:
                 file.sync()
             except OSError as error:
-                with self._lock:
-                    now = self._fresh()
-                    if now.segment == base:
+                with self._locked("sync") as now:
+                    if now.segment == state.segment and now.syncing:
                         self._forget_unsynced(now)
-                raise _disk_failed("sync", segment_path(self.directory, base), error) from error
-            with self._lock:
-                now = self._fresh()
-                if now.segment == base and now.cuts == state.cuts and now.durable < state.written:
-                    now = now._replace(durable=state.written, durable_position=state.position, visible=max(now.visible, state.written))
-                    self._head.store(now)
+                raise self._failure("sync", error) from error
+            with self._locked("sync") as found:
+                same = found.segment == state.segment and found.cuts == state.cuts
+                now = _durable(found, state) if same else found
+                self._head.store(now)
             self._settled(now, offset, cuts)
 
     def _settled(self, state: State, offset: int, cuts: int) -> bool:
@@ -407,24 +349,25 @@ class Partition:
             )
         return state.durable >= offset
 
+    def _failure(self, what: str, error: OSError) -> LogError:
+        if not self.disk.exists(self.directory):
+            return self._deleted()
+        return DiskFailed(
+            f"{what} of {self.directory} failed: {error.strerror}",
+            why="nothing of it is acknowledged",
+            hint="free space or replace the disk, then send again",
+        )
 
-def packed_start(offset: int) -> bytes:
-    """What the file that keeps the first readable offset holds."""
-    data = offset.to_bytes(8, "little")
-    return data + checksum(data).to_bytes(4, "little")
-
-
-def _whole(disk: Disk, path: Path) -> bytes:
-    file = disk.open(path)
-    try:
-        return file.read(0, file.size())
-    finally:
-        file.close()
+    def _deleted(self) -> TopicDeleted:
+        return TopicDeleted(f"topic {self.topic.name!r} was deleted", hint="create it again, or stop using it")
 
 
-def _disk_failed(what: str, path: Path, error: OSError) -> LogError:
-    return DiskFailed(
-        f"{what} of {path} failed: {error.strerror}",
-        why="nothing of it is acknowledged",
-        hint="free space or replace the disk, then send again",
+def _durable(now: State, synced: State) -> State:
+    """The state after a sync of what was written in the state `synced`."""
+    return now._replace(
+        durable=synced.written,
+        durable_position=synced.position,
+        visible=max(now.visible, synced.written),
+        visible_position=max(now.visible_position, synced.position),
+        syncing=0,
     )

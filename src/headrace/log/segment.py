@@ -20,8 +20,6 @@ SUFFIX, INDEX_SUFFIX, WRITERS_SUFFIX = ".segment", ".index", ".writers"
 MERGING = "merging"
 _MAGIC = 0x31535248  # "HRS1"
 _START = struct.Struct("<IIqqI")
-# A disk writes whole sectors: a write cut short by a power failure leaves some of them as they were, in a fresh file as zeros.
-_SECTOR = 512
 
 
 class Segment:
@@ -41,15 +39,11 @@ class Segment:
     def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema) -> Segment:
         """A new, empty segment; durable with its directory entry when this returns."""
         path = segment_path(directory, base)
-        file = disk.open(path, create=True)
-        file.truncate(0)
-        file.write([start_block(base, base, columns)], 0)
-        file.sync()
-        file.close()
         index = disk.open(path.with_suffix(INDEX_SUFFIX), create=True)
         index.truncate(0)
         index.close()
-        disk.sync_directory(directory)
+        # Whole before it has its name: no crash leaves a segment without its first block, and readers of one it replaces keep theirs.
+        disk.replace(path, start_block(base, base, columns))
         return cls(disk, directory, base)
 
     def view(self, end: int) -> pa.Buffer:
@@ -104,20 +98,31 @@ class Segment:
             position = frame.end
         return np.frombuffer(b"".join(headers), dtype=frames.INDEX)
 
-    def recover(self) -> int:
-        """Where the complete appends of this segment end. A torn tail ends it; a damaged batch before the tail raises."""
+    def recover(self, proved: int = 0) -> int:
+        """Where the complete appends of this segment end. A torn tail ends it; damage to what was durable raises.
+
+        Up to the position `proved` it is known to have been durable.
+        """
         data = self.view(self.size)
         position = complete = self.first
         while position < data.size:
-            frame = frames.unpack(data.slice(position, min(HEADER, data.size - position)).to_pybytes(), position)
-            if frame is None or frame.end > data.size or not frames.sound(frame, data.slice(position + HEADER, frame.length)):
-                if not self._torn(data, position, frame):
-                    raise self.corrupt(position, "a record batch that was written completely does not match its checksum", frame)
+            frame = self.sound_frame(position, data.size)
+            if frame is None:
+                if not self._torn(data, position, proved):
+                    raise self.corrupt(position, "a record batch that was written completely does not match its checksum")
                 break
             position = frame.end
             if not frame.flags & frames.MORE:
                 complete = position
         return complete
+
+    def sound_frame(self, position: int, end: int) -> Frame | None:
+        """The header at `position`, or None if it or its records are not what was written, or go beyond `end`."""
+        data = self.view(end)
+        frame = frames.unpack(data.slice(position, min(HEADER, data.size - position)).to_pybytes(), position)
+        if frame is None or frame.end > end or not frames.sound(frame, data.slice(position + HEADER, frame.length)):
+            return None
+        return frame
 
     def corrupt(self, position: int, what: str, frame: Frame | None = None) -> CorruptLog:
         offsets = f", offset {frame.base}" if frame else ""
@@ -130,28 +135,34 @@ class Segment:
     def close(self) -> None:
         self.file.close()
 
-    def _torn(self, data: pa.Buffer, position: int, frame: Frame | None) -> bool:
+    def _torn(self, data: pa.Buffer, position: int, proved: int) -> bool:
         """Whether damage at `position` is an append that a crash cut short, and not a change to bytes that were complete.
 
-        Cut short means that the file ends inside it, or that a sector of it never reached the disk and reads as zeros.
-        A later batch that says this one was already durable when it was written proves the opposite.
+        Cut short means that the file ends inside it, or that one of its sectors never reached the disk: its header is gone with
+        the sector it begins or ends in, or its records have more blank sectors than the header tells. So a flipped bit is taken for
+        a torn append only if it cleared the last bit of a sector, in an append that neither the head nor a later batch,
+        which says up to where the file was durable when it was written, proves to have been durable.
         """
-        if self._proved_durable(data, position):
-            return False
-        end = frame.position + HEADER + frame.length if frame else data.size
-        if end > data.size or position + HEADER > data.size:
+        frame = frames.unpack(data.slice(position, min(HEADER, data.size - position)).to_pybytes(), position)
+        if position + HEADER > data.size or (frame is not None and frame.end > data.size):
             return True
-        content = np.frombuffer(data.slice(position, end - position), dtype=np.uint8)
-        edges = np.arange(-(-(position + 1) // _SECTOR) * _SECTOR, end, _SECTOR) - position
-        return any(not sector.any() for sector in np.split(content, edges))
+        if position < proved or self._proved_durable(data, position):
+            return False
+        if frame is not None:
+            return frames.blank_sectors(data.slice(position + HEADER, frame.length), position) > frame.blank
+        middle = -(-(position + 1) // frames.SECTOR) * frames.SECTOR
+        pieces = [data.slice(position, min(middle, data.size) - position)]
+        if middle < position + HEADER:
+            pieces.append(data.slice(middle, min(frames.SECTOR, data.size - middle)))
+        return any(not piece.to_pybytes().strip(b"\0") for piece in pieces)
 
     def _proved_durable(self, data: pa.Buffer, position: int) -> bool:
-        place = position + frames.ALIGNMENT
-        while place + HEADER <= data.size:
-            later = frames.unpack(data.slice(place, HEADER).to_pybytes(), place)
-            if later is not None and later.durable > position:
+        """Whether a batch behind `position` says that the one there was durable."""
+        words = np.frombuffer(data, dtype="<u4", count=data.size // 4)[:: frames.ALIGNMENT // 4]
+        for place in np.flatnonzero(words == frames.MAGIC).tolist():
+            later = frames.unpack(data.slice(place * frames.ALIGNMENT, HEADER).to_pybytes(), place * frames.ALIGNMENT)
+            if later is not None and later.position > position and later.durable > position:
                 return True
-            place += frames.ALIGNMENT
         return False
 
     def _load_index(self, end: int) -> np.ndarray | None:
@@ -173,7 +184,7 @@ class Segment:
         # Compaction replaces a segment and then its index: one of them may be the older.
         last = int(entries["position"][-1])
         own = self.view(end).slice(last, HEADER).to_pybytes() == entries[-1:].tobytes()
-        return entries if own and self._end_of(entries) == end else None
+        return entries if own and self._end_of(entries) == end and frames.chained(entries, self.first) else None
 
     def _end_of(self, entries: np.ndarray) -> int:
         return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
@@ -201,17 +212,6 @@ def start_block(base: int, covers: int, columns: pa.Schema) -> bytes:
     crc = checksum(_checked(base, covers, schema))
     block = _START.pack(_MAGIC, crc, base, covers, len(schema)) + schema
     return block.ljust(frames.padded(len(block)), b"\0")
-
-
-def torn_start(data: bytes) -> bool:
-    """Whether a file is the beginning of a segment whose first block was never written completely.
-
-    No frame can follow such a block: it is synced before the first append.
-    """
-    if len(data) < _START.size or not data[: _START.size].strip(b"\0"):
-        return True
-    *_, length = _START.unpack_from(data)
-    return bool(data[:4] == _MAGIC.to_bytes(4, "little")) and len(data) < _START.size + length
 
 
 def _checked(base: int, covers: int, schema: bytes) -> bytes:

@@ -7,6 +7,7 @@ generation of a writer aborts what the one before left open and fences it.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +20,9 @@ from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
 from headrace.log.disk import Disk, Lock
 from headrace.log.errors import Fenced
 from headrace.log.frame import Frame
-from headrace.log.partition import Author, Partition
+from headrace.log.partition import Appended, Partition
 from headrace.log.topic import Topic, TopicConfig
+from headrace.log.writers import Author
 
 TOPIC = Topic(
     "__transactions", partitions=1, columns=schema("id string, writer bigint, generation bigint, transaction bigint, committed boolean"),
@@ -37,7 +39,11 @@ class _Writer:
 
 
 class Transactions:
-    """The decisions on all transactions of a log, folded from their topic as it grows."""
+    """The decisions on all transactions of a log, folded from their topic as it grows. Threads may share it.
+
+    A decision is an append of its writer, numbered by its transaction: of two under one number the log keeps the first, also if
+    that one is not visible yet because whoever made it died before it was durable.
+    """
 
     def __init__(self, disk: Disk, locks: Path, partition: Partition, clock: Clock, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self._disk = disk
@@ -45,6 +51,7 @@ class Transactions:
         self._partition = partition
         self._clock = clock
         self._timeout = timeout // timedelta(microseconds=1)
+        self._folding = threading.RLock()
         self._cursor = Cursor(partition, 0)
         self._writers: dict[int, _Writer] = {}
 
@@ -55,73 +62,79 @@ class Transactions:
 
     def next_transaction(self, writer: int, generation: int) -> int:
         """The number of the transaction that this writer may begin now."""
-        self._refresh()
-        state = self._state(writer)
+        state = self._newest(writer)
         self._refuse_old(writer, generation, state)
         return state.decided + 1
 
     def decide(self, writer: int, generation: int, transaction: int, *, commit: bool) -> bool:
         """The moment a transaction takes effect as a whole, or not at all; says which. Durable when this returns; the first one holds."""
         with self._lock_of(writer):
-            self._refresh()
-            state = self._state(writer)
+            state = self._newest(writer)
             self._refuse_old(writer, generation, state)
             if transaction > state.decided:
                 self._append(writer, generation, transaction, commit=commit)
-                self._refresh()
+                state = self._newest(writer)
             return transaction not in state.aborted
 
     def check(self, writer: int, generation: int) -> None:
         """Raise if a newer generation of this writer exists."""
-        self._refresh()
-        self._refuse_old(writer, generation, self._state(writer))
+        self._refuse_old(writer, generation, self._newest(writer))
 
     def of(self, frame: Frame) -> str:
         """How the transaction that a frame belongs to ended; one left open for too long is aborted here."""
         known = self._known(frame)
         if known == OPEN:
-            self._refresh()
+            self._newest(frame.writer)
             known = self._known(frame)
         if known == OPEN and self._clock.now() - frame.appended_at > self._timeout:
             with self._lock_of(frame.writer):
-                self._refresh()
+                self._newest(frame.writer)
                 if self._known(frame) == OPEN:
                     self._next_generation(frame.writer)
             known = self._known(frame)
         return known
 
     def _known(self, frame: Frame) -> str:
-        state = self._state(frame.writer)
-        if frame.transaction > state.decided:
-            return ABORTED if frame.generation < state.generation else OPEN
-        return ABORTED if frame.transaction in state.aborted else COMMITTED
+        with self._folding:
+            state = self._state(frame.writer)
+            if frame.transaction > state.decided:
+                return ABORTED if frame.generation < state.generation else OPEN
+            return ABORTED if frame.transaction in state.aborted else COMMITTED
 
     def _next_generation(self, writer: int) -> int:
-        self._refresh()
-        state = self._state(writer)
-        generation = state.generation + 1
-        # The next number is used up by an abort: whatever the old generation wrote under it, now or later, is void.
-        self._append(writer, generation, state.decided + 1, commit=False)
-        self._refresh()
-        return generation
+        while True:
+            state = self._newest(writer)
+            generation = state.generation + 1
+            # The next number is used up by an abort: whatever the old generation wrote under it, now or later, is void.
+            # If it turns out to be decided already, that decision is visible now, and the number after it is free.
+            repeated = self._append(writer, generation, state.decided + 1, commit=False).repeated
+            self._newest(writer)
+            if not repeated:
+                return generation
 
-    def _append(self, writer: int, generation: int, transaction: int, *, commit: bool) -> None:
+    def _append(self, writer: int, generation: int, transaction: int, *, commit: bool) -> Appended:
         # Compaction keeps the newest commit and every abort of a writer: all that is needed to tell any transaction's end.
         identity = f"{writer:x}" if commit else f"{writer:x}/{transaction}"
         row = {"id": identity, "writer": _signed(writer), "generation": generation, "transaction": transaction, "committed": commit}
         layout, now = self._partition.layout, self._clock.now()
         stored = layout.stored(layout.arrange(pa.Table.from_pylist([row], TOPIC.columns), now), now)
-        self._partition.append([stored], Author(), durable=True)
+        return self._partition.append([stored], Author(writer, generation, transaction), durable=True)
 
-    def _refresh(self) -> None:
-        while batches := self._cursor.read(Limits(), ("writer", "generation", "transaction", "committed")):
-            for batch in batches:
-                for writer, generation, transaction, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    state = self._state(writer & 0xFFFF_FFFF_FFFF_FFFF)
-                    state.generation = max(state.generation, generation)
-                    state.decided = max(state.decided, transaction)
-                    if not committed:
-                        state.aborted.add(transaction)
+    def _newest(self, writer: int) -> _Writer:
+        """What is decided about a writer by now."""
+        with self._folding:
+            while batches := self._cursor.read(Limits(), ("writer", "generation", "transaction", "committed")):
+                for batch in batches:
+                    self._fold(batch)
+            return self._state(writer)
+
+    def _fold(self, batch: pa.RecordBatch) -> None:
+        for writer, generation, transaction, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            state = self._state(writer & 0xFFFF_FFFF_FFFF_FFFF)
+            state.generation = max(state.generation, generation)
+            state.decided = max(state.decided, transaction)
+            if not committed:
+                state.aborted.add(transaction)
 
     def _state(self, writer: int) -> _Writer:
         return self._writers.setdefault(writer, _Writer())

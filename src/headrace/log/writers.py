@@ -20,6 +20,16 @@ _ENTRY = struct.Struct("<Qqqqqq")
 
 
 @dataclass(frozen=True, slots=True)
+class Author:
+    """Who appends: a writer, its generation (a newer one fences it), its sequence in this partition, its transaction (0: none)."""
+
+    writer: int = NOBODY
+    generation: int = 0
+    sequence: int = 0
+    transaction: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Last:
     """The last append of a writer: its generation and sequence, and the offsets it got."""
 
