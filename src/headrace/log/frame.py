@@ -103,7 +103,11 @@ def encode(batch: pa.RecordBatch, codec: int) -> tuple[pa.Buffer, int]:
     """The body of a frame and its length before compression."""
     body = batch.serialize()
     name = CODECS[codec]
-    return (pa.compress(body, codec=name) if name else body), body.size
+    if name is None:
+        return body, body.size
+    compressed = pa.compress(body, codec=name)
+    # As memory this buffer has the length it was allocated with; a slice has the length it was filled to.
+    return compressed.slice(0, compressed.size), body.size
 
 
 def decode(frame: Frame, body: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
