@@ -12,9 +12,10 @@ from headrace.log.disk import Bytes, PosixDisk, PosixFile
 class CountingFile(PosixFile):
     """A file of a counting disk."""
 
-    def __init__(self, path: Path, counts: Counter[str], *, create: bool) -> None:
+    def __init__(self, path: Path, disk: "CountingDisk", *, create: bool) -> None:
         super().__init__(path, create=create)
-        self._counts = counts
+        self._counts = disk.counts
+        self._durable = disk.durable
 
     def write(self, parts: Sequence[Bytes], position: int) -> None:
         self._counts["write"] += 1
@@ -33,18 +34,25 @@ class CountingFile(PosixFile):
 
     def sync(self) -> None:
         self._counts["sync"] += 1
-        super().sync()
+        if self._durable:
+            super().sync()
 
 
 class CountingDisk(PosixDisk):
-    """The machine's disk, with `counts` of operations by name."""
+    """The machine's disk, with `counts` of operations by name. With `durable=False` syncs are counted and left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = True) -> None:
         self.counts: Counter[str] = Counter()
+        self.durable = durable
 
     def open(self, path: Path, *, create: bool = False) -> PosixFile:
         self.counts["open"] += 1
-        return CountingFile(path, self.counts, create=create)
+        return CountingFile(path, self, create=create)
+
+    def sync_directory(self, path: Path) -> None:
+        self.counts["sync directory"] += 1
+        if self.durable:
+            super().sync_directory(path)
 
     def list(self, directory: Path) -> list[str]:
         self.counts["list"] += 1
@@ -52,6 +60,6 @@ class CountingDisk(PosixDisk):
 
     def taken(self) -> Counter[str]:
         """The counts since the last call."""
-        counts, self.counts = self.counts.copy(), self.counts
+        counts = self.counts.copy()
         self.counts.clear()
         return counts
