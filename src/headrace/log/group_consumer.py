@@ -7,73 +7,29 @@ import os
 import platform
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.durations import duration, spelled
-from headrace.core.errors import LogError, SettingsError
-from headrace.log.assignment import STRATEGIES, TopicPartition
+from headrace.core.errors import LogError
+from headrace.log.assignment import TopicPartition
 from headrace.log.commits import Commit
-from headrace.log.consumer import Consumer, Place, place_of
+from headrace.log.consumer import Consumer, Start, place_of
 from headrace.log.coordinator import Coordinator
 from headrace.log.cursor import Limits
 from headrace.log.errors import Fenced, TopicDeleted, UnknownTopic
 from headrace.log.group import Claim, check, holding
+from headrace.log.group_settings import Callback, GroupSettings
 from headrace.log.roster import Member, Roster
 from headrace.log.storage import Storage
 
 _log = logging.getLogger(__name__)
 _MICROSECOND = timedelta(microseconds=1)
-
 _UNHEARD = -1
 
-Callback = Callable[[list[TopicPartition]], None]
 Topics = str | re.Pattern[str] | Sequence[str | re.Pattern[str]]
-
-
-@dataclass(frozen=True)
-class GroupSettings:
-    """How a member takes part in its group. `start` counts for partitions that the group has not committed an offset of.
-
-    `on_assigned` and `on_revoked` are called with the partitions that come and go, inside of `poll` and `close`; `on_lost`
-    with those that others read already because this member was silent for too long (without it, `on_revoked` is called).
-    """
-
-    start: Place = "beginning"
-    assignment: str = "range"
-    auto_commit: bool = True
-    commit_interval: timedelta = timedelta(seconds=5)
-    session_timeout: timedelta = timedelta(seconds=10)
-    heartbeat_interval: timedelta = timedelta(seconds=3)
-    instance: str | None = None
-    on_assigned: Callback | None = None
-    on_revoked: Callback | None = None
-    on_lost: Callback | None = None
-
-    def __post_init__(self) -> None:
-        if self.assignment not in STRATEGIES:
-            raise SettingsError(f"assignment={self.assignment!r} is not known", hint=f"use one of {', '.join(STRATEGIES)}")
-        if not timedelta(0) < self.heartbeat_interval < self.session_timeout:
-            raise SettingsError(
-                f"heartbeat_interval is {spelled(self.heartbeat_interval)}, session_timeout {spelled(self.session_timeout)}",
-                why="a member without a heartbeat for session_timeout counts as dead",
-                hint="make the interval about a third of the time-out",
-            )
-        if self.commit_interval < timedelta(0):
-            raise SettingsError(f"commit_interval is {spelled(self.commit_interval)}", hint="use 0 seconds or more")
-
-
-def group_settings(**settings: Any) -> GroupSettings:
-    """Settings with durations as people write them."""
-    for name in ("commit_interval", "session_timeout", "heartbeat_interval"):
-        if name in settings:
-            settings[name] = duration(settings[name])
-    return GroupSettings(**settings)
 
 
 class GroupConsumer(Consumer):
@@ -104,7 +60,12 @@ class GroupConsumer(Consumer):
         self._processed: dict[TopicPartition, int] = {}
         self._rings = self._beat_at = self._committed_at = self._generation = 0
         self._member = ""
-        self._join()
+        try:
+            self._join()
+        except BaseException:
+            # Nobody has this consumer to close it: its place would stay taken until its session times out.
+            self._coordinator.leave(self._member)
+            raise
 
     @property
     def group(self) -> str:
@@ -161,7 +122,7 @@ class GroupConsumer(Consumer):
         check(self.claim(()), self._coordinator.beat(self._member, self._wanted()))
         self._beat_at = self._storage.clock.now()
 
-    def assign(self, partitions: Iterable[TopicPartition], start: Place = "beginning") -> None:
+    def assign(self, partitions: Iterable[TopicPartition], start: Start = "beginning") -> None:
         raise LogError("a member of a group is given its partitions", hint="make a consumer without group= to choose them")
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:

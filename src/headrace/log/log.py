@@ -24,16 +24,18 @@ from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
 from headrace.log.disk import Disk, PosixDisk
 from headrace.log.errors import TopicExists, UnknownTopic
 from headrace.log.group import Group
-from headrace.log.group_consumer import GroupConsumer, Topics, group_settings
+from headrace.log.group_consumer import GroupConsumer, Topics
+from headrace.log.group_settings import group_settings
 from headrace.log.layout import Layout
 from headrace.log.maintenance import Maintenance, PartitionReport, maintenance_lock
 from headrace.log.offsets import Offsets
-from headrace.log.partition import Appended, Author, Partition
+from headrace.log.partition import Appended, Partition
 from headrace.log.producer import Producer, pieces_of, settings_of
 from headrace.log.retention import Removed, delete_before
 from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
+from headrace.log.writers import Author
 
 
 class Log:

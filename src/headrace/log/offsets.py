@@ -17,15 +17,19 @@ from headrace.core.schema import schema
 from headrace.log.assignment import TopicPartition
 from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits, Outcomes
 from headrace.log.frame import Frame
-from headrace.log.partition import Author, Partition
+from headrace.log.partition import Partition
 from headrace.log.topic import Topic, TopicConfig
+from headrace.log.writers import Author
 
 TOPIC = Topic(
     "__offsets", partitions=1, key=("group", "topic", "partition"), time="committed_at", id="offsets",
     columns=schema("group string, topic string, partition int, topic_id string, offset bigint, metadata string, "
                    "committed_at timestamp, generation bigint"),
-    config=TopicConfig().with_settings({"cleanup.policy": "compact"}),
+    # Small segments: what is in closed ones is compacted, so that a new process has little to read.
+    config=TopicConfig().with_settings({"cleanup.policy": "compact", "segment.bytes": 1024 * 1024}),
 )  # fmt: skip
+# Half of how long a tombstone stays at least: what was not looked at for longer may have missed one.
+_STALE = TOPIC.config.delete_retention_ms * 1000 // 2
 _COLUMNS = ("group", "topic", "partition", "topic_id", "offset", "metadata", "committed_at", "generation", "_tombstone", "_offset")
 
 
@@ -45,11 +49,9 @@ class Offsets:
     def __init__(self, partition: Partition, outcomes: Outcomes, clock: Clock) -> None:
         self._partition = partition
         self._clock = clock
-        self._transactions = _PassingOpen(outcomes)
-        self._cursor = Cursor(partition, 0, outcomes=self._transactions)
-        # By group and partition: the offset, None if it was forgotten, and where in the topic that is said.
-        self._latest: dict[tuple[str, TopicPartition], tuple[Committed | None, int]] = {}
+        self._outcomes = outcomes
         self._guard = threading.Lock()
+        self._begin()
 
     @property
     def topic(self) -> str:
@@ -82,8 +84,18 @@ class Offsets:
             columns = [TOPIC.columns.field(name) for name in ("group", "topic", "partition", "committed_at")]
             self.store(pa.Table.from_pylist(rows, pa.schema([*columns, pa.field("_tombstone", pa.bool_())])))
 
+    def _begin(self) -> None:
+        self._transactions = _PassingOpen(self._outcomes)
+        self._cursor = Cursor(self._partition, 0, outcomes=self._transactions)
+        # By group and partition: the offset, None if it was forgotten, and where in the topic that is said.
+        self._latest: dict[tuple[str, TopicPartition], tuple[Committed | None, int]] = {}
+        self._refreshed_at = self._clock.now()
+
     def _refresh(self) -> None:
         with self._guard:
+            if self._clock.now() - self._refreshed_at > _STALE:
+                self._begin()
+            self._refreshed_at = self._clock.now()
             for frame in self._transactions.decided():
                 cursor = Cursor(self._partition, frame.base)
                 while batches := cursor.read(Limits(), _COLUMNS, until=frame.next):

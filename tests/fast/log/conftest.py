@@ -14,3 +14,25 @@ def clock():
 @pytest.fixture
 def log(tmp_path, clock):
     return Log(tmp_path / "log", clock=clock)
+
+
+@pytest.fixture
+def open_log(tmp_path, clock):
+    """The log as other processes see it: each call opens the same directory once more."""
+    return lambda: Log(tmp_path / "log", clock=clock)
+
+
+@pytest.fixture
+def join(open_log):
+    """Another member of a group, with a log of its own."""
+
+    def joined(topics="clicks", group="billing", **settings):
+        return open_log().consumer(topics, group=group, **settings)
+
+    return joined
+
+
+@pytest.fixture
+def clicks(log):
+    """A topic with four partitions."""
+    return log.create_topic("clicks", partitions=4).name
