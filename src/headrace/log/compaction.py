@@ -197,12 +197,8 @@ class Compaction:
         partition = self._partition
         path = segment_path(partition.directory, group[-1].until).with_suffix(WRITERS_SUFFIX)
         if partition.disk.exists(path):
-            file = partition.disk.open(path)
-            try:
-                known = file.read(0, file.size())
-            finally:
-                file.close()
-            partition.disk.replace(segment_path(partition.directory, group[0].base).with_suffix(LEARNED_SUFFIX), known)
+            learned = segment_path(partition.directory, group[0].base).with_suffix(LEARNED_SUFFIX)
+            partition.disk.replace(learned, partition.disk.read(path))
 
     def _switch(self, group: list[_Source], output: SegmentWriter) -> None:
         partition = self._partition

@@ -65,7 +65,7 @@ class Maintenance:
             partition.state()
             raise DiskFailed(
                 f"maintenance of {partition.directory} failed: {error.strerror}",
-                why="the records are as they were",
+                why="what was to stay is untouched",
                 hint="free space or replace the disk, then try again",
             ) from error
 
