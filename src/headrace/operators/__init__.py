@@ -1,0 +1,1 @@
+"""Stateful and stateless logic on Arrow columns, without Spark and without I/O."""

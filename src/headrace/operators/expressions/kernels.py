@@ -1,0 +1,58 @@
+"""Steps that are written over whole columns in several stages, for operations whose one-line form would grow too large.
+
+A polars expression is a tree: a part used ten times is ten parts until the optimiser has found them equal, so operations
+that look at their arguments often are computed stage by stage instead. Each runs once a batch, never once a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import polars as pl
+
+Kernel = Callable[[pl.LazyFrame], pl.LazyFrame]
+
+
+def staged(kernel: Kernel, *inputs: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """`kernel` over a frame with the inputs as columns `a`, `b`, ...; its column `value` is the result, row by row."""
+
+    def run(series: Sequence[pl.Series]) -> pl.Series:
+        return _run(kernel, series, dtype)
+
+    return pl.map_batches(list(inputs), run, return_dtype=dtype, is_elementwise=True)
+
+
+def _run(kernel: Kernel, series: Sequence[pl.Series], dtype: pl.DataType) -> pl.Series:
+    height = min(len(one) for one in series) if any(len(one) == 0 for one in series) else max(len(one) for one in series)
+    # A constant arrives as a single value.
+    columns = [one if len(one) == height else one.new_from_index(0, height) for one in series]
+    frame = pl.DataFrame([one.alias(name) for one, name in zip(columns, "abcdefgh", strict=False)])
+    value = kernel(frame.lazy()).select(pl.col("value").cast(dtype)).collect(engine="in-memory").to_series()
+    return value.alias(series[0].name)
+
+
+def quotient(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
+    """left / right of floating numbers, rounded once as the processor rounds.
+
+    polars multiplies by the reciprocal where the divisor is a constant, which differs in the last digit.
+    """
+    return _floating(np.divide, left, right, dtype)
+
+
+def remainder(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
+    """What is left of a division, with the sign of the dividend; exact, where polars takes it from a rounded quotient."""
+    return _floating(np.fmod, left, right, dtype)
+
+
+def _floating(function: np.ufunc, left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
+    def run(series: Sequence[pl.Series]) -> pl.Series:
+        one, two = series
+        with np.errstate(all="ignore"):
+            made = pl.Series(one.name, function(one.to_numpy(), two.to_numpy()), dtype=dtype)
+        if not one.null_count() and not two.null_count():
+            return made
+        return pl.select(pl.when(one.is_not_null() & two.is_not_null()).then(made)).to_series().alias(one.name)
+
+    divisor = right if isinstance(right, pl.Expr) else pl.lit(right, dtype=dtype)
+    return pl.map_batches([left, divisor], run, return_dtype=dtype, is_elementwise=True)

@@ -1,0 +1,130 @@
+"""Aggregate expressions: `sum(a) / count(*)` becomes the calls it needs and an expression over their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.core.errors import PlanError
+from headrace.plan.expressions.aggregate_names import AGGREGATES
+from headrace.plan.expressions.expression import Expression, parse
+from headrace.plan.expressions.grammar import Grammar
+from headrace.plan.expressions.nodes import Call, Column, Node, Star
+from headrace.plan.expressions.problems import unknown_name
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate of an expression: `function` over `arguments`, of the rows where `filter` is true.
+
+    `name` is the call as it was written, `placeholder` the column under which the expression expects its result. `count(*)`
+    has no arguments.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...]
+    filter: Expression | None
+    distinct: bool
+    placeholder: str
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """The `calls` to be aggregated, each once, and `finish`, which makes the result of their placeholders."""
+
+    text: str
+    finish: Expression
+    calls: tuple[AggregateCall, ...]
+
+
+def parse_aggregate(text: str, where: str | None = None, functions: frozenset[str] = frozenset()) -> Aggregation:
+    """Read an aggregate expression; `functions` are names of aggregates beyond Spark's own.
+
+    >>> aggregation = parse_aggregate("sum(amount) / count(*)")
+    >>> aggregation.finish.text, [call.name for call in aggregation.calls]
+    ('`_aggregate_0` / `_aggregate_1`', ['sum(amount)', 'count(*)'])
+    """
+    known = AGGREGATES | {name.lower() for name in functions}
+    grammar = Grammar(text, where)
+    root = grammar.expression()
+    grammar.finish()
+    found = list(_outermost(root, known))
+    if not found:
+        raise _none_there(text, root, known, where)
+    calls: dict[Node, AggregateCall] = {}
+    finish, end = "", 0
+    for node in found:
+        key = _without_case(node)
+        if key not in calls:
+            calls[key] = _call(node, text, where, f"_aggregate_{len(calls)}", known)
+        finish += text[end : node.span.start] + f"`{calls[key].placeholder}`"
+        end = node.span.end
+    aggregation = Aggregation(text, parse(finish + text[end:], where), tuple(calls.values()))
+    _refuse_loose_columns(aggregation, where)
+    return aggregation
+
+
+def _outermost(node: Node, known: frozenset[str]) -> Iterator[Call]:
+    """Aggregate calls, in the order of the text."""
+    if isinstance(node, Call) and node.name in known:
+        yield node
+        return
+    for child in node.children():
+        yield from _outermost(child, known)
+
+
+def _call(node: Call, text: str, where: str | None, placeholder: str, known: frozenset[str]) -> AggregateCall:
+    for inner in (part for child in node.children() for part in child.walk()):
+        if isinstance(inner, Call) and inner.name in known:
+            raise PlanError(
+                f"{inner.name}(...) stands inside {node.name}(...)", why="an aggregate of an aggregate has no rows", where=where
+            )
+        if isinstance(inner, Star):
+            raise PlanError(f'{node.name}(...) cannot take "*"', hint="only count(*) can", where=where)
+
+    def part(child: Node) -> Expression:
+        return parse(text[child.span.start : child.span.end], where)
+
+    return AggregateCall(
+        name=text[node.span.start : node.span.end],
+        function=node.name,
+        arguments=tuple(part(argument) for argument in node.arguments),
+        filter=None if node.filter is None else part(node.filter),
+        distinct=node.distinct,
+        placeholder=placeholder,
+    )
+
+
+def _none_there(text: str, root: Node, known: frozenset[str], where: str | None) -> PlanError:
+    called = next((node.name for node in root.walk() if isinstance(node, Call) and node.name.isidentifier()), None)
+    hint = "write for example count(*) or sum(amount)"
+    if called is not None:
+        hint = unknown_name("aggregate", called, sorted(known))[1]
+    return PlanError(f"{text!r} has no aggregate in it", why="many rows have to become one value", hint=hint, where=where)
+
+
+def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
+    placeholders = {call.placeholder for call in aggregation.calls}
+    loose = [name for name in aggregation.finish.columns if name not in placeholders]
+    if loose:
+        raise PlanError(
+            f"column {loose[0]!r} stands outside of every aggregate in {aggregation.text!r}",
+            why="it has many values, and the result is one",
+            hint=f"put it in by=, or write first({loose[0]})",
+            where=where,
+        )
+
+
+def _without_case(node: Call) -> Node:
+    """The call with its column names in lower case: Spark does not tell Amount from amount."""
+
+    def lowered(part: Node) -> Node:
+        if isinstance(part, Column):
+            return Column(part.span, tuple(name.lower() for name in part.parts))
+        if isinstance(part, Call):
+            condition = None if part.filter is None else lowered(part.filter)
+            return Call(part.span, part.name, tuple(lowered(argument) for argument in part.arguments), part.distinct, condition)
+        return part
+
+    return lowered(node)

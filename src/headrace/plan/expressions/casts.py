@@ -1,0 +1,56 @@
+"""Which casts Spark allows in ANSI mode, and which of them are evaluated without it."""
+
+from __future__ import annotations
+
+from headrace.core.schema import TIMESTAMP
+from headrace.plan.expressions import kinds
+from headrace.plan.expressions.kinds import BINARY, BOOLEAN, DATE, FLOAT, NULL, STRING, TIMESTAMP_NTZ
+from headrace.plan.expressions.nodes import Interval, Kind
+
+_FLOAT_TEXT = "the digits of a floating number in text depend on Spark's Java version"
+
+
+def castable(source: Kind, target: Kind) -> bool:
+    """True where Spark accepts the cast.
+
+    >>> castable(kinds.INT, kinds.DATE)
+    False
+    """
+    if source in (target, NULL):
+        return True
+    if isinstance(source, Interval) or isinstance(target, Interval):
+        return isinstance(source, Interval) and isinstance(target, Interval) and Interval.MONTH not in (source, target)
+    if kinds.nested(source) or kinds.nested(target):
+        return target in (STRING,) or type(source) is type(target)
+    if source == STRING:
+        return True
+    if BINARY in (source, target):
+        return target in (STRING,)
+    if BOOLEAN in (source, target):
+        return target in (STRING,) or kinds.number(source) or kinds.number(target)
+    if source == DATE:
+        return target in (STRING,) or kinds.instant(target)
+    if source == TIMESTAMP_NTZ:
+        return target in (STRING, DATE, TIMESTAMP)
+    if target in (DATE, TIMESTAMP_NTZ):
+        return source in (TIMESTAMP,)
+    return True
+
+
+def cast_reason(source: Kind, target: Kind) -> str | None:
+    """Why Spark evaluates this cast, or None where it is evaluated here."""
+    if source in (target, NULL):
+        return None
+    if kinds.nested(source) or kinds.nested(target):
+        return f"cast of {kinds.named(source)} to {kinds.named(target)} is evaluated by Spark"
+    if kinds.floating(source) and (target == STRING or kinds.decimal(target)):
+        return _FLOAT_TEXT
+    if source == BINARY:
+        return "bytes need not be text, which only Spark keeps as it is"
+    if TIMESTAMP in (source, target) and (kinds.floating(source) or kinds.decimal(source) or kinds.decimal(target) or target == FLOAT):
+        return "seconds with a fraction are turned into a timestamp by Spark"
+    if TIMESTAMP_NTZ in (source, target) and STRING in (source, target):
+        return "timestamp_ntz and text are turned into each other by Spark"
+    if isinstance(source, Interval) and target == STRING:
+        return "an interval is written out by Spark"
+    return None

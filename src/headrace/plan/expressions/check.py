@@ -1,0 +1,154 @@
+"""`check`: an expression against a schema, with Spark's result type, and whether it can run without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from headrace.plan.expressions import kinds
+from headrace.plan.expressions.aggregate_names import AGGREGATES
+from headrace.plan.expressions.expression import Expression
+from headrace.plan.expressions.nodes import Call, Case, Cast, Column, Foreign, Interval, Kind, Literal, Member, Named, Node
+from headrace.plan.expressions.problems import unknown_name
+from headrace.plan.expressions.rules.collections import field_of
+from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
+from headrace.plan.expressions.terms import Apply, Constant, Field, Remote, Term
+from headrace.plan.expressions.unfused import UNFUSED
+
+# Spark takes these for functions where there is no such column.
+_WORDS_OF_THE_MOMENT = {
+    (word,) for word in ("current_date", "current_timestamp", "current_user", "current_time", "localtimestamp", "session_user", "user")
+}
+FUSED = frozenset(RULES) | {"cast", "try_cast"}
+
+
+@dataclass(frozen=True)
+class Typed:
+    """An expression whose columns and types are known.
+
+    `type` is the Arrow form of Spark's result type, None where only Spark can tell; `fused` when it is evaluated without
+    Spark, otherwise `reason` says why not.
+    """
+
+    expression: Expression
+    type: pa.DataType | None
+    nullable: bool
+    fused: bool
+    reason: str
+    term: Term
+
+
+def check(expression: Expression, schema: pa.Schema) -> Typed:
+    """Resolve names as Spark does (whatever their case), infer the type, and refuse what Spark would refuse.
+
+    >>> from headrace.plan.expressions import parse
+    >>> typed = check(parse("amount / 2"), pa.schema([("amount", pa.int32())]))
+    >>> typed.type, typed.fused
+    (DataType(double), True)
+    """
+    term = _Checker(expression, schema).term(expression.root)
+    reason = next((part.reason for part in term.walk() if isinstance(part, Remote) and part.reason), "")
+    if not reason and term.kind == Interval.MONTH:
+        reason = "a result of months is left to Spark"
+    return Typed(expression, _arrow(term.kind), term.nullable, not reason, reason, term)
+
+
+def _arrow(kind: Kind | None) -> pa.DataType | None:
+    if isinstance(kind, Interval):
+        return None if kind is Interval.MONTH else pa.duration("us")
+    return kind
+
+
+def _field(name: str, site: Site, terms: tuple[Term, ...]) -> Term:
+    return field_of(site, terms[0], name)
+
+
+class _Checker:
+    def __init__(self, expression: Expression, schema: pa.Schema) -> None:
+        self._text = expression.text
+        self._where = expression.where
+        self._schema = schema
+
+    def term(self, node: Node) -> Term:
+        if isinstance(node, Column):
+            return self._column(node)
+        if isinstance(node, Literal):
+            return Constant(node.kind, node.value is None, self._written(node), node.value)
+        if isinstance(node, Cast):
+            return self._cast(node)
+        if isinstance(node, Member):
+            return self._ruled(node, partial(_field, node.name), [self.term(node.operand)])
+        if isinstance(node, Case):
+            parts = [self.term(part) for part in node.children()]
+            if node.otherwise is None:
+                parts.append(Constant(kinds.NULL, True, "null", None))
+            return self._call("case", node, parts)
+        if isinstance(node, Call):
+            return self._call(node.name, node, self._arguments(node))
+        if isinstance(node, Foreign):
+            for part in node.children():
+                self.term(part)
+            return Remote(None, True, self._written(node), f"{node.what} is evaluated by Spark")
+        raise self._site(node, "").refuse("this cannot stand in an expression", '"*" belongs in select or count(*)')
+
+    def _arguments(self, node: Call) -> list[Term]:
+        if node.name != "struct":
+            return [self.term(argument) for argument in node.arguments]
+        parts: list[Term] = []
+        for place, argument in enumerate(node.arguments, 1):
+            operand = argument.operand if isinstance(argument, Named) else argument
+            name = argument.name if isinstance(argument, Named) else operand.parts[-1] if isinstance(operand, Column) else f"col{place}"
+            parts += [Constant(kinds.STRING, False, name, name), self.term(operand)]
+        return parts
+
+    def _column(self, node: Column) -> Term:
+        found = [field for field in self._schema if field.name.lower() == node.name.lower()]
+        if len(found) > 1:
+            names = ", ".join(field.name for field in found)
+            raise self._site(node, "").refuse(f"column {node.name!r} could be any of {names}", "Spark does not tell upper from lower case")
+        if not found and tuple(name.lower() for name in node.parts) in _WORDS_OF_THE_MOMENT:
+            return self._call(node.name.lower(), node, [])
+        if not found:
+            fact, hint = unknown_name("column", node.name, self._schema.names)
+            raise self._site(node, "").refuse(fact, hint)
+        field = found[0]
+        term: Term = Field(kinds.plain(field.type), field.nullable, node.name, field.name)
+        for name in node.parts[1:]:
+            term = self._ruled(node, partial(_field, name), [term])
+        return term
+
+    def _cast(self, node: Cast) -> Term:
+        operand = self.term(node.operand)
+        site = self._site(node, "try_cast" if node.safe else "cast")
+        term = site.cast(operand, node.kind) if operand.kind is not None else Remote(node.kind, True, site.written, "", (operand,))
+        if not node.safe or not isinstance(term, Apply) or term is operand:
+            return term
+        return Apply(node.kind, True, site.written, "try", (term,))
+
+    def _call(self, name: str, node: Node, terms: list[Term]) -> Term:
+        if name in AGGREGATES:
+            raise self._site(node, name).refuse(
+                f"{name}(...) gathers many rows, and this is evaluated for each row", "aggregates belong in agg(...)"
+            )
+        if name in UNFUSED:
+            kind, reason = UNFUSED[name]
+            return Remote(kind, True, self._written(node), f"function {name} is evaluated by Spark: {reason}", tuple(terms))
+        if name not in RULES:
+            return Remote(None, True, self._written(node), f"function {name} is evaluated by Spark", tuple(terms))
+        return self._ruled(node, RULES[name], terms, name)
+
+    def _ruled(self, node: Node, rule: Rule, terms: list[Term], name: str = "field") -> Term:
+        if any(term.kind is None for term in terms):
+            return Remote(None, True, self._written(node), "", tuple(terms))
+        try:
+            return rule(self._site(node, name), tuple(terms))
+        except LeftToSpark as decision:
+            return Remote(decision.kind, True, self._written(node), decision.reason, tuple(terms))
+
+    def _site(self, node: Node, name: str) -> Site:
+        return Site(name, node, self._text, self._where)
+
+    def _written(self, node: Node) -> str:
+        return self._text[node.span.start : node.span.end]

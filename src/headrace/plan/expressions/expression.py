@@ -1,0 +1,60 @@
+"""`parse`: a Spark SQL text becomes an Expression, without a JVM and without knowing any column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headrace.core.errors import PlanError
+from headrace.plan.expressions.foreign import foreign
+from headrace.plan.expressions.grammar import Grammar
+from headrace.plan.expressions.nodes import Call, Column, Node
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One Spark SQL expression: its text, what it says, and where the user wrote it.
+
+    Two expressions are equal when they mean the same, whatever the blanks in their text.
+    """
+
+    text: str = field(compare=False)
+    root: Node
+    where: str | None = field(default=None, compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads, as written, each once, in the order of the text."""
+        names: dict[str, str] = {}
+        for node in self.root.walk():
+            if isinstance(node, Column):
+                names.setdefault(node.name.lower(), node.name)
+        return tuple(names.values())
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse(text: str, where: str | None = None) -> Expression:
+    """Read a Spark SQL expression; `where` is the user's file and line, for errors.
+
+    >>> parse("upper(user) || '!'").columns
+    ('user',)
+    """
+    try:
+        grammar = Grammar(text, where)
+        root = grammar.expression()
+        grammar.finish()
+    except PlanError:
+        other = foreign(text)
+        if other is None:
+            raise
+        root = other
+    for node in root.walk():
+        if isinstance(node, Call) and (node.distinct or node.filter is not None):
+            raise PlanError(
+                f"{node.name}(...) with distinct or filter is an aggregate",
+                why=f"{text!r} is evaluated for each row on its own",
+                hint="aggregates belong in agg(...)",
+                where=where,
+            )
+    return Expression(text, root, where)

@@ -1,0 +1,143 @@
+"""What an expression says, as frozen nodes that know where in the text they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import TypeAlias
+
+import pyarrow as pa
+
+
+class Interval(Enum):
+    """Spark's interval types, as far as arithmetic tells them apart."""
+
+    DAY = "interval day"
+    DAY_TIME = "interval day to second"
+    MONTH = "interval year to month"
+
+
+Kind: TypeAlias = pa.DataType | Interval
+Scalar: TypeAlias = bool | int | float | Decimal | str | bytes | None
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `start` up to but not including `end`, counted in characters of the text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of an expression; two are equal when they mean the same, wherever they stand."""
+
+    span: Span = field(compare=False)
+
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+
+@dataclass(frozen=True)
+class Column(Node):
+    """A column, and the fields of structs below it: `user.address.city`."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.parts[0]
+
+
+@dataclass(frozen=True)
+class Literal(Node):
+    """A constant; dates are days, timestamps and day-time intervals microseconds, year-month intervals months."""
+
+    value: Scalar
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """A function or an operator, under its name in lower case (`+`, `is null`, `upper`)."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    distinct: bool = False
+    filter: Node | None = None
+
+    def children(self) -> tuple[Node, ...]:
+        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+
+
+@dataclass(frozen=True)
+class Member(Node):
+    """The field of a struct that is itself the result of an expression: `struct(a)['x'].city`."""
+
+    operand: Node
+    name: str
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Cast(Node):
+    """`cast(operand as kind)`, or `try_cast` where `safe`."""
+
+    operand: Node
+    kind: pa.DataType
+    safe: bool = False
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Case(Node):
+    """`case when ... then ... else ... end`; the form with an operand has become comparisons."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+
+    def children(self) -> tuple[Node, ...]:
+        parts = tuple(part for branch in self.branches for part in branch)
+        return parts if self.otherwise is None else (*parts, self.otherwise)
+
+
+@dataclass(frozen=True)
+class Named(Node):
+    """An argument with a name, as `struct(a as b)` takes."""
+
+    operand: Node
+    name: str
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Star(Node):
+    """`*`, less the columns after `except`; `below` is the struct whose fields are meant."""
+
+    below: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Foreign(Node):
+    """Syntax that only Spark evaluates (lambdas, windows, subqueries), with the columns it reads."""
+
+    what: str
+    reads: tuple[tuple[str, ...], ...]
+
+    def children(self) -> tuple[Node, ...]:
+        return tuple(Column(self.span, parts) for parts in self.reads)

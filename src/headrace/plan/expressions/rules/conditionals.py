@@ -1,0 +1,96 @@
+"""How choices are typed: case, if, coalesce and their kin, greatest and least."""
+
+from __future__ import annotations
+
+from headrace.plan.expressions import kinds
+from headrace.plan.expressions.kinds import BOOLEAN, DOUBLE
+from headrace.plan.expressions.site import LeftToSpark, Site, rule
+from headrace.plan.expressions.terms import Apply, Constant, Term
+
+
+@rule("case")
+def case(site: Site, terms: tuple[Term, ...]) -> Term:
+    """Conditions and results in turn, and the result of else last."""
+    conditions = [_condition(site, term) for term in terms[:-1:2]]
+    results = _alike(site, *terms[1:-1:2], terms[-1])
+    mixed = [part for pair in zip(conditions, results[:-1], strict=True) for part in pair]
+    return site.apply(results[0].kind or kinds.NULL, *mixed, results[-1], nullable=any(result.nullable for result in results))
+
+
+@rule("if", arguments=3)
+def choose(site: Site, terms: tuple[Term, ...]) -> Term:
+    return case(Site("case", site.node, site.text, site.where), terms)
+
+
+def _condition(site: Site, term: Term) -> Term:
+    if term.kind not in (None, BOOLEAN, kinds.NULL):
+        raise site.refuse(f"a condition is true or false, and {term.text} is {kinds.named(term.kind or BOOLEAN)}")
+    return site.cast(term, BOOLEAN)
+
+
+@rule("coalesce", arguments=(1, 100_000))
+@rule("nvl", "ifnull", arguments=2)
+def coalesce(site: Site, terms: tuple[Term, ...]) -> Term:
+    return _coalesced(site, _alike(site, *terms))
+
+
+def _coalesced(site: Site, terms: tuple[Term, ...]) -> Term:
+    return site.apply(terms[0].kind or kinds.NULL, *terms, nullable=all(term.nullable for term in terms), name="coalesce")
+
+
+@rule("nvl2", arguments=3)
+def by_presence(site: Site, terms: tuple[Term, ...]) -> Term:
+    present = Apply(BOOLEAN, False, site.written, "is not null", (terms[0],))
+    return choose(site, (present, *terms[1:]))
+
+
+@rule("nullif", arguments=2)
+def null_if_equal(site: Site, terms: tuple[Term, ...]) -> Term:
+    if any(kinds.nested(term.kind) for term in terms if term.kind is not None):
+        raise LeftToSpark("arrays, maps and structs are compared by Spark", terms[0].kind)
+    equal = Apply(BOOLEAN, True, site.written, "=", site.same(*terms))
+    nothing = Constant(terms[0].kind, True, "null", None)
+    return site.apply(terms[0].kind or kinds.NULL, equal, nothing, terms[0], nullable=True, name="case")
+
+
+@rule("nullifzero", arguments=1)
+def null_if_zero(site: Site, terms: tuple[Term, ...]) -> Term:
+    zero = Constant(kinds.INT, False, "0", 0)
+    equal = Apply(BOOLEAN, True, site.written, "=", site.same(terms[0], zero))
+    nothing = Constant(terms[0].kind, True, "null", None)
+    return site.apply(terms[0].kind or kinds.NULL, equal, nothing, terms[0], nullable=True, name="case")
+
+
+@rule("zeroifnull", arguments=1)
+def zero_if_null(site: Site, terms: tuple[Term, ...]) -> Term:
+    return _coalesced(site, _alike(site, terms[0], Constant(kinds.INT, False, "0", 0)))
+
+
+@rule("nanvl", arguments=2)
+def other_than_nan(site: Site, terms: tuple[Term, ...]) -> Term:
+    left, right = (term if kinds.floating(term.kind or DOUBLE) else site.wants(term, DOUBLE) for term in terms)
+    left, right = site.same(left, right)
+    return site.apply(left.kind or DOUBLE, left, right)
+
+
+@rule("isnan", arguments=1)
+def is_nan(site: Site, terms: tuple[Term, ...]) -> Term:
+    operand = terms[0] if kinds.floating(terms[0].kind or DOUBLE) else site.wants(terms[0], DOUBLE)
+    return site.apply(BOOLEAN, operand, nullable=False)
+
+
+@rule("greatest", arguments=(2, 100_000))
+@rule("least", arguments=(2, 100_000))
+def extreme(site: Site, terms: tuple[Term, ...]) -> Term:
+    alike = _alike(site, *terms)
+    if kinds.nested(alike[0].kind or kinds.NULL):
+        raise LeftToSpark("arrays, maps and structs are compared by Spark", alike[0].kind)
+    return site.apply(alike[0].kind or kinds.NULL, *alike, nullable=all(term.nullable for term in alike))
+
+
+def _alike(site: Site, *terms: Term) -> tuple[Term, ...]:
+    """The terms with one type; nested types only where they are the same already."""
+    known = {term.kind for term in terms if term.kind != kinds.NULL}
+    if len(known) > 1 and any(kinds.nested(kind) for kind in known if kind is not None):
+        raise LeftToSpark(f"{site.name} of differing nested types is evaluated by Spark")
+    return site.same(*terms)
