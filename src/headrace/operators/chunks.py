@@ -1,0 +1,127 @@
+"""State that only grows at its end and is taken away by time: frames of one epoch each, merged when they are many.
+
+Each chunk knows the range of its order column (a pane, an expiry), so that taking what is due touches only chunks that have
+some of it. An epoch writes one blob of what it added: cost follows the batch, not the state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from headrace.operators.blob import decode, encode
+from headrace.operators.store import Store
+
+# So many chunks of one level become one of the next: each record is rewritten once a level.
+FAN_IN = 16
+Merge = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Where a frame is stored and what it spans."""
+
+    name: str
+    level: int
+    rows: int
+    size: int
+    low: int
+    high: int
+
+
+class Chunks:
+    """Frames ordered by the column `order`; `merge` unites records of the same key and must be associative."""
+
+    def __init__(self, prefix: str, order: str, merge: Merge) -> None:
+        self._prefix = prefix
+        self._order = order
+        self._merge = merge
+        self._chunks: list[Chunk] = []
+        self._frames: dict[str, pl.DataFrame] = {}
+        self._serial = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(chunk.rows for chunk in self._chunks)
+
+    @property
+    def size(self) -> int:
+        return sum(chunk.size for chunk in self._chunks)
+
+    def manifest(self) -> str:
+        """What is needed to find this state again."""
+        return json.dumps({"serial": self._serial, "chunks": [asdict(chunk) for chunk in self._chunks]})
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        """Become the state that a manifest describes, reading only the chunks that are not here already."""
+        content: dict[str, Any] = json.loads(manifest) if manifest else {"serial": 0, "chunks": []}
+        self._serial = content["serial"]
+        self._chunks = [Chunk(**chunk) for chunk in content["chunks"]]
+        kept = {chunk.name: self._frames.get(chunk.name) for chunk in self._chunks}
+        self._frames = {name: frame if frame is not None else _load(store, name) for name, frame in kept.items()}
+
+    def add(self, frame: pl.DataFrame, store: Store) -> None:
+        """Keep records; they are durable with the epoch."""
+        if frame.is_empty():
+            return
+        self._write(frame, 0, store)
+        level = 0
+        while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
+            merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same]))
+            for chunk in same:
+                self._remove(chunk, store)
+            level += 1
+            self._write(merged, level, store)
+
+    def span(self) -> tuple[int, int]:
+        """The lowest and highest order there is; the second is below the first if there is none."""
+        return min((chunk.low for chunk in self._chunks), default=0), max((chunk.high for chunk in self._chunks), default=-(2**62))
+
+    def between(self, low: int, high: int) -> pl.DataFrame | None:
+        """The records whose order is at least `low` and less than `high`, united by key; None if there are none."""
+        parts = []
+        for chunk in self._chunks:
+            if chunk.high < low or chunk.low >= high:
+                continue
+            frame = self._frames[chunk.name]
+            inside = chunk.low >= low and chunk.high < high
+            parts.append(frame if inside else frame.filter((pl.col(self._order) >= low) & (pl.col(self._order) < high)))
+        parts = [part for part in parts if not part.is_empty()]
+        return self._merge(pl.concat(parts)) if parts else None
+
+    def drop_before(self, limit: int, store: Store) -> None:
+        """Forget the records whose order is below `limit`. A chunk that still has others is cut when half of it is due."""
+        for chunk in list(self._chunks):
+            if chunk.high < limit:
+                self._remove(chunk, store)
+            elif chunk.low < limit:
+                frame = self._frames[chunk.name].filter(pl.col(self._order) >= limit)
+                self._frames[chunk.name] = frame
+                if len(frame) * 2 < chunk.rows:
+                    self._remove(chunk, store)
+                    self._write(frame, chunk.level, store)
+
+    def _write(self, frame: pl.DataFrame, level: int, store: Store) -> None:
+        name = f"{self._prefix}{self._serial}"
+        self._serial += 1
+        blob = encode(frame)
+        low, high = frame.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0)
+        store.put(name, blob)
+        self._frames[name] = frame
+        self._chunks.append(Chunk(name, level, len(frame), len(blob), low, high))
+
+    def _remove(self, chunk: Chunk, store: Store) -> None:
+        self._chunks.remove(chunk)
+        del self._frames[chunk.name]
+        store.delete(chunk.name)
+
+
+def _load(store: Store, name: str) -> pl.DataFrame:
+    blob = store.get(name)
+    if blob is None:
+        raise LookupError(f"the state store has no chunk {name!r}, though its manifest names it")
+    return decode(blob)

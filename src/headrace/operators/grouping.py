@@ -1,0 +1,152 @@
+"""Tables that a stream keeps up to date: aggregates per key over everything so far, and the latest record per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.aggregates import TIME, Aggregate, finishes, merges, partials
+from headrace.operators.changes import ADD, OP, added, retracted
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+
+_LAST = "_last"
+# Looking for expired keys reads every row of a shard, so it is done once in so many epochs, each shard in its own turn.
+_SWEEP = 32
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """Aggregates by key; a key without a record for `ttl` microseconds of event time is forgotten. `by` has at least one column."""
+
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    ttl: int | None
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """The latest record per key by event time; of equal times the one that came last."""
+
+    key: tuple[str, ...]
+    ttl: int | None
+
+
+def aggregate(spec: GroupSpec, records: pl.DataFrame) -> pl.DataFrame:
+    """Partial results of records by key, ready for the shuffle."""
+    return records.group_by(spec.by).agg(partials(spec.aggregates, {_LAST: pl.col(TIME).max()}))
+
+
+def latest(spec: TableSpec, records: pl.DataFrame) -> pl.DataFrame:
+    """The last record of each key in a batch, ready for the shuffle."""
+    return (
+        records.with_row_index("_row")
+        .sort(TIME, "_row", nulls_last=False)
+        .drop("_row")
+        .unique(subset=list(spec.key), keep="last", maintain_order=True)
+    )
+
+
+class KeyedTable:
+    """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
+
+    def __init__(self, key: tuple[str, ...], ttl: int | None, shard: int) -> None:
+        self._key = list(key)
+        self._ttl = ttl
+        self._shard = shard
+        self._state = KeyedState("row", key)
+
+    @property
+    def rows(self) -> int:
+        return self._state.rows
+
+    @property
+    def size(self) -> int:
+        return self._state.size
+
+    def manifest(self) -> str:
+        return self._state.manifest()
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        self._state.restore(manifest, store)
+
+    def _present(self, keys: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
+        """The rows of these keys that have not expired."""
+        found = self._state.find(keys)
+        if found is None or self._ttl is None:
+            return found
+        found = found.filter(pl.col(_LAST) + self._ttl > time.before)
+        return None if found.is_empty() else found
+
+    def _expire(self, time: EpochTime, store: Store, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
+        """Forget keys whose time is over, and take back their rows."""
+        if self._ttl is None or (time.epoch + self._shard) % _SWEEP:
+            return []
+        over = self._state.where(pl.col(_LAST) + self._ttl <= time.after)
+        if over is None:
+            return []
+        self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
+        return [retracted(finish(over))]
+
+
+class Groups(KeyedTable):
+    """Group aggregates of one shard: every key that got records is given out anew, its former result retracted."""
+
+    def __init__(self, spec: GroupSpec, shard: int) -> None:
+        super().__init__(spec.by, spec.ttl, shard)
+        self._spec = spec
+
+    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+        if not inputs:
+            return self._expire(time, store, self._finish)
+        new = self._merge(pl.concat(inputs))
+        old = self._present(new, time)
+        results = []
+        if old is not None:
+            results.append(retracted(self._finish(old)))
+            new = self._merge(pl.concat([old.select(new.columns), new]))
+        self._state.put(new, store)
+        results.append(added(self._finish(new)))
+        return results + self._expire(time, store, self._finish)
+
+    def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.group_by(self._key).agg(merges(self._spec.aggregates, {_LAST: pl.col(_LAST).max()}))
+
+    def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(_LAST).alias(TIME))
+
+
+class Latest(KeyedTable):
+    """The latest record of each key of one shard. A record that says its key is removed (`_op` -1) takes the row back."""
+
+    def __init__(self, spec: TableSpec, shard: int) -> None:
+        super().__init__(spec.key, spec.ttl, shard)
+
+    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+        if not inputs:
+            return self._expire(time, store, self._finish)
+        new = pl.concat(inputs)
+        if OP not in new.columns:
+            new = added(new)
+        new = new.with_columns(pl.col(TIME).alias(_LAST)).sort(_LAST, maintain_order=True, nulls_last=False)
+        new = new.unique(subset=self._key, keep="last", maintain_order=True)
+        old = self._present(new, time)
+        results = []
+        if old is not None:
+            # A record older than the one that is there changes nothing.
+            behind = old.select(*self._key, pl.col(_LAST).alias("_known"))
+            new = new.join(behind, on=self._key, how="left", nulls_equal=True)
+            new = new.filter(pl.col("_known").is_null() | (pl.col(_LAST) >= pl.col("_known"))).drop("_known")
+            replaced = old.join(new, on=self._key, how="semi", nulls_equal=True)
+            if not replaced.is_empty():
+                results.append(retracted(self._finish(replaced)))
+        if not new.is_empty():
+            self._state.put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
+            results.append(new.filter(pl.col(OP) == ADD).pipe(self._finish).pipe(added))
+        return results + self._expire(time, store, self._finish)
+
+    def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.drop(_LAST, GONE, strict=False)

@@ -1,0 +1,260 @@
+"""Large keyed state: one row a key, found by hash; an epoch costs what it touches, however many keys there are.
+
+Rows are immutable and lie in chunks, one an epoch; a new version of a row is written to a new chunk and the index points to
+it. Chunks of one level are united when they are many, which drops the old versions. The index is memory only, and made
+anew from the chunks when a worker meets a shard for the first time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headrace.operators.blob import decode, encode
+from headrace.operators.chunks import FAN_IN
+from headrace.operators.store import Store
+
+GONE = "_gone"
+_ABSENT = -1
+_DEAD = -2
+_ROW_BITS = 32
+_ROW_MASK = (1 << _ROW_BITS) - 1
+
+
+@dataclass(frozen=True)
+class _Run:
+    serial: int
+    level: int
+    rows: int
+    size: int
+
+
+class KeyedState:
+    """Rows by the columns `keys`. Deleted keys stay as marks (`_gone`) until their chunks are united."""
+
+    def __init__(self, prefix: str, keys: Sequence[str]) -> None:
+        self._prefix = prefix
+        self._keys = list(keys)
+        self._runs: list[_Run] = []
+        self._frames: dict[int, pl.DataFrame] = {}
+        self._alive: dict[int, np.ndarray] = {}
+        self._index = _Index()
+        self._serial = 0
+
+    @property
+    def rows(self) -> int:
+        """How many keys there are."""
+        return sum(int((alive & ~self._frames[serial].get_column(GONE).to_numpy()).sum()) for serial, alive in self._alive.items())
+
+    @property
+    def size(self) -> int:
+        return sum(run.size for run in self._runs)
+
+    def manifest(self) -> str:
+        return json.dumps({"serial": self._serial, "runs": [asdict(run) for run in self._runs]})
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        """Become the state that a manifest describes, reading only the runs that are not here already."""
+        content: dict[str, Any] = json.loads(manifest) if manifest else {"serial": 0, "runs": []}
+        before, self._runs = self._runs, [_Run(**run) for run in content["runs"]]
+        self._serial = content["serial"]
+        known = len(before) if self._runs[: len(before)] == before else 0
+        kept = {run.serial for run in self._runs}
+        self._frames = {serial: frame for serial, frame in self._frames.items() if serial in kept}
+        for run in self._runs:
+            if run.serial not in self._frames:
+                blob = store.get(self._name(run.serial))
+                if blob is None:
+                    raise LookupError(f"the state store has no run {self._name(run.serial)!r}, though its manifest names it")
+                self._frames[run.serial] = decode(blob)
+        if not known:
+            self._index, self._alive = _Index(), {}
+        for run in self._runs[known:]:
+            self._take_in(run.serial)
+
+    def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
+        """The present rows of these keys, in no order; None if there are none."""
+        rows = self._index.rows_at(self._resolve(self._hashes(keys), keys))
+        rows = rows[rows >= 0]
+        if not len(rows):
+            return None
+        found = self._gather(rows).filter(~pl.col(GONE)).drop(GONE)
+        return None if found.is_empty() else found
+
+    def put(self, frame: pl.DataFrame, store: Store) -> None:
+        """Write new versions of rows, or marks that keys are gone. Each key once."""
+        if frame.is_empty():
+            return
+        self._write(frame, 0, store)
+        level = 0
+        while len(same := [run for run in self._runs if run.level == level]) >= FAN_IN:
+            level += 1
+            self._unite(same, level, store)
+
+    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
+        """The present rows for which a condition is true; looks at every row, a nanosecond each."""
+        parts = [frame.filter(pl.Series(self._alive[serial]) & ~pl.col(GONE) & condition) for serial, frame in self._frames.items()]
+        parts = [part for part in parts if not part.is_empty()]
+        return pl.concat(parts).drop(GONE) if parts else None
+
+    def _unite(self, runs: list[_Run], level: int, store: Store) -> None:
+        """Several runs as one, without old versions; marks of gone keys go too when no older run can still have the key."""
+        oldest = runs[0] == self._runs[0]
+        parts = []
+        for run in runs:
+            present = self._frames[run.serial].filter(pl.Series(self._alive[run.serial]))
+            if oldest and present.get_column(GONE).any():
+                gone = present.filter(pl.col(GONE))
+                self._index.kill(self._resolve(self._hashes(gone), gone))
+                present = present.filter(~pl.col(GONE))
+            parts.append(present)
+        united = pl.concat(parts)
+        for run in runs:
+            self._runs.remove(run)
+            store.delete(self._name(run.serial))
+        if not united.is_empty():
+            self._write(united, level, store)
+        for run in runs:
+            del self._frames[run.serial], self._alive[run.serial]
+        if self._index.mostly_dead():
+            self._index = _Index()
+            for run in self._runs:
+                self._take_in(run.serial)
+
+    def _write(self, frame: pl.DataFrame, level: int, store: Store) -> None:
+        marked = frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))
+        blob = encode(marked)
+        serial, self._serial = self._serial, self._serial + 1
+        store.put(self._name(serial), blob)
+        # A united run is older than the newer small ones: runs stay in the order of their age.
+        place = next((number for number, run in enumerate(self._runs) if run.level < level), len(self._runs))
+        self._runs.insert(place, _Run(serial, level, len(marked), len(blob)))
+        self._frames[serial] = marked
+        self._take_in(serial)
+
+    def _take_in(self, serial: int) -> None:
+        """Let the index point to the rows of a run; the versions it pointed to before are old."""
+        frame = self._frames[serial]
+        self._alive[serial] = np.ones(len(frame), dtype=bool)
+        hashes = self._hashes(frame)
+        slots = self._resolve(hashes, frame)
+        old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << _ROW_BITS))
+        old = old[old >= 0]
+        for other in np.unique(old >> _ROW_BITS).tolist():
+            self._alive[other][old[old >> _ROW_BITS == other] & _ROW_MASK] = False
+
+    def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> np.ndarray:
+        """The slot of each key in the index, or -1; keys that share a hash are told apart by moving on by one until they fit.
+
+        `hashes` is changed to those under which the keys are, or are to be, stored.
+        """
+        slots = self._index.slots(hashes)
+        pending = np.arange(len(hashes))
+        while len(pending):
+            wrong = pending[~self._same(slots[pending], keys, pending)]
+            absent = np.flatnonzero(slots == _ABSENT)
+            _, firsts = np.unique(hashes[absent], return_index=True)
+            twice = np.delete(absent, firsts)
+            pending = np.union1d(wrong, twice)
+            hashes[pending] += np.uint64(1)
+            slots[pending] = self._index.slots(hashes[pending])
+        return slots
+
+    def _same(self, slots: np.ndarray, keys: pl.DataFrame, places: np.ndarray) -> np.ndarray:
+        """Whether each slot is free, or has the very key."""
+        rows = self._index.rows_at(slots)
+        same = np.asarray(rows == _ABSENT)
+        taken = np.flatnonzero(rows >= 0)
+        if len(taken):
+            stored, wanted = self._gather(rows[taken], keys_only=True), keys.select(self._keys)[places[taken]]
+            equal = np.ones(len(taken), dtype=bool)
+            for name in self._keys:
+                equal &= stored.get_column(name).eq_missing(wanted.get_column(name)).to_numpy()
+            same[taken] = equal
+        return same
+
+    def _gather(self, rows: np.ndarray, *, keys_only: bool = False) -> pl.DataFrame:
+        """Rows by their numbers, in that order."""
+        serials = rows >> _ROW_BITS
+        order = np.argsort(serials, kind="stable")
+        parts = []
+        distinct, starts = np.unique(serials[order], return_index=True)
+        for serial, part in zip(distinct, np.split(order, starts[1:]), strict=True):
+            frame = self._frames[int(serial)]
+            chosen = frame.select(self._keys) if keys_only else frame
+            parts.append(chosen[rows[part] & _ROW_MASK])
+        back = np.empty(len(rows), dtype=np.int64)
+        back[order] = np.arange(len(rows))
+        return pl.concat(parts)[back]
+
+    def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
+        return frame.select(self._keys).hash_rows(seed=11).to_numpy().copy()
+
+    def _name(self, serial: int) -> str:
+        return f"{self._prefix}{serial}"
+
+
+class _Index:
+    """Hash to row number: a large sorted array and a small one for the newest, united when the small one has grown."""
+
+    def __init__(self) -> None:
+        self._hashes = [np.empty(0, np.uint64), np.empty(0, np.uint64)]
+        self._rows = [np.empty(0, np.int64), np.empty(0, np.int64)]
+        self._dead = 0
+
+    def slots(self, hashes: np.ndarray) -> np.ndarray:
+        """Where each hash stands: the place in the large array, or behind it in the small one; -1 if nowhere."""
+        found = np.full(len(hashes), _ABSENT, dtype=np.int64)
+        base = 0
+        for stored in self._hashes:
+            if len(stored):
+                places = np.searchsorted(stored, hashes)
+                places[places == len(stored)] = 0
+                hit = stored[places] == hashes
+                found[hit] = places[hit] + base
+            base += len(stored)
+        return found
+
+    def rows_at(self, slots: np.ndarray) -> np.ndarray:
+        large = len(self._rows[0])
+        rows = np.full(len(slots), _ABSENT, dtype=np.int64)
+        low, high = (slots != _ABSENT) & (slots < large), slots >= large
+        rows[low] = self._rows[0][slots[low]]
+        rows[high] = self._rows[1][slots[high] - large]
+        return rows
+
+    def replace(self, slots: np.ndarray, hashes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Point to new rows: in their slots, or in new ones under their hashes. Gives the rows pointed to before."""
+        before = self.rows_at(slots)
+        large = len(self._rows[0])
+        low, high, new = (slots != _ABSENT) & (slots < large), slots >= large, slots == _ABSENT
+        self._rows[0][slots[low]] = rows[low]
+        self._rows[1][slots[high] - large] = rows[high]
+        if new.any():
+            self._insert(1, hashes[new], rows[new])
+            if len(self._hashes[1]) > max(4096, len(self._hashes[0]) // 8):
+                self._insert(0, self._hashes[1], self._rows[1])
+                self._hashes[1], self._rows[1] = np.empty(0, np.uint64), np.empty(0, np.int64)
+        return before
+
+    def kill(self, slots: np.ndarray) -> None:
+        """Forget the rows in these slots. The slots stay: keys of the same hash may stand behind them."""
+        large = len(self._rows[0])
+        self._rows[0][slots[slots < large]] = _DEAD
+        self._rows[1][slots[slots >= large] - large] = _DEAD
+        self._dead += len(slots)
+
+    def mostly_dead(self) -> bool:
+        return self._dead > max(4096, (len(self._rows[0]) + len(self._rows[1])) // 4)
+
+    def _insert(self, part: int, hashes: np.ndarray, rows: np.ndarray) -> None:
+        order = np.argsort(hashes, kind="stable")
+        hashes, rows = hashes[order], rows[order]
+        places = np.searchsorted(self._hashes[part], hashes)
+        self._hashes[part] = np.insert(self._hashes[part], places, hashes)
+        self._rows[part] = np.insert(self._rows[part], places, rows)

@@ -1,0 +1,207 @@
+"""Session windows: stretches of activity of one key, merged when records or late records bring them closer than the gap.
+
+A session begins with its first record and ends `gap` after its last. Merging is decided over all sessions of the keys that an
+epoch touches; a merged session replaces its parts, and what was given out of them before is retracted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.aggregates import TIME, Aggregate, accumulators, finishes, merges, partials
+from headrace.operators.changes import added, retracted
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+
+START, STOP = "_start", "_end"
+_GROUP, _OLD, _NEW, _FIRED, _REVISION = "_group", "_old", "_new", "_fired", "_revision"
+_DUE, _SESSIONS, _NUMBER, _SUSPECT = "_due", "_sessions", "_number", "_suspect"
+
+
+@dataclass(frozen=True)
+class SessionSpec:
+    """Sessions with a `gap`, kept for corrections until `until` after their end; in microseconds. `by` has at least one column."""
+
+    gap: int
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    until: int = 0
+
+
+def suspect(spec: SessionSpec, time: EpochTime) -> pl.Expr:
+    """Whether a record is late unless it joins a session that is still kept; only the state can tell."""
+    return pl.col(TIME) + spec.gap + spec.until <= time.before
+
+
+def aggregate(spec: SessionSpec, records: pl.DataFrame) -> pl.DataFrame:
+    """Records as small sessions, ready for the shuffle."""
+    bounded = records.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + spec.gap).alias(STOP))
+    grouped = _grouped(bounded, spec.by)
+    bounds = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
+    return grouped.group_by(*spec.by, _GROUP).agg(partials(spec.aggregates, bounds)).drop(_GROUP)
+
+
+class Sessions:
+    """The sessions of one shard."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._spec = spec
+        self._state = KeyedState("session", spec.by)
+        self._parts = [START, STOP, *accumulators(spec.aggregates), _FIRED, _REVISION]
+
+    @property
+    def rows(self) -> int:
+        return self._state.rows
+
+    @property
+    def size(self) -> int:
+        return self._state.size
+
+    def manifest(self) -> str:
+        return json.dumps(self._state.manifest())
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        self._state.restore(json.loads(manifest) if manifest else None, store)
+
+    def run(
+        self, inputs: Sequence[pl.DataFrame], suspects: Sequence[pl.DataFrame], time: EpochTime, store: Store
+    ) -> tuple[list[pl.DataFrame], pl.DataFrame | None]:
+        """Take in small sessions and records that may be late; give the changelog of results, and the records that are late."""
+        doubtful = pl.concat(suspects).with_row_index(_NUMBER) if suspects else None
+        fresh = [frame.with_columns(pl.lit(None, pl.List(pl.UInt32)).alias(_SUSPECT)) for frame in inputs]
+        if doubtful is not None:
+            fresh.append(self._small(doubtful))
+        old = self._touched(fresh, time)
+        merged = self._merge(fresh, old)
+        if merged is None:
+            return [], None
+        late = self._late(merged, doubtful, time)
+        merged = merged.filter((pl.col(_OLD) > 0) | (pl.col(STOP) + self._spec.until > time.before))
+        results = self._results(merged, old, time)
+        self._keep(merged, old, time, store)
+        return results, late
+
+    def _small(self, doubtful: pl.DataFrame) -> pl.DataFrame:
+        """Each doubtful record as a session of its own that remembers which it is."""
+        single = doubtful.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + self._spec.gap).alias(STOP))
+        extra = {STOP: pl.col(STOP).max(), _SUSPECT: pl.col(_NUMBER)}
+        return single.group_by(*self._spec.by, START, maintain_order=True).agg(partials(self._spec.aggregates, extra))
+
+    def _touched(self, fresh: list[pl.DataFrame], time: EpochTime) -> pl.DataFrame | None:
+        """The kept sessions of all keys that got records or have something due, one a row."""
+        due = self._state.where(pl.col(_DUE) <= time.after)
+        found = None
+        if fresh:
+            keys = pl.concat([frame.select(self._spec.by) for frame in fresh]).unique()
+            found = self._state.find(keys)
+        parts = [part for part in (due, found) if part is not None]
+        if not parts:
+            return None
+        rows = pl.concat(parts).unique(subset=list(self._spec.by), maintain_order=True)
+        return rows.select(*self._spec.by, _SESSIONS).explode(_SESSIONS).unnest(_SESSIONS)
+
+    def _merge(self, fresh: list[pl.DataFrame], old: pl.DataFrame | None) -> pl.DataFrame | None:
+        columns = [*self._spec.by, *self._parts, _OLD, _NEW, _SUSPECT]
+        nothing = pl.lit(None, pl.List(pl.UInt32)).alias(_SUSPECT)
+        parts = [
+            frame.with_columns(
+                pl.lit(False).alias(_FIRED), pl.lit(0, pl.Int32).alias(_REVISION), pl.lit(0).alias(_OLD), pl.lit(1).alias(_NEW)
+            )
+            for frame in fresh
+        ]
+        if old is not None:
+            parts.append(old.with_columns(pl.lit(1).alias(_OLD), pl.lit(0).alias(_NEW), nothing))
+        if not parts:
+            return None
+        grouped = _grouped(pl.concat([part.select(columns) for part in parts]), self._spec.by)
+        extra = {
+            START: pl.col(START).min(),
+            STOP: pl.col(STOP).max(),
+            _FIRED: pl.col(_FIRED).any(),
+            _REVISION: pl.col(_REVISION).max(),
+            _OLD: pl.col(_OLD).sum(),
+            _NEW: pl.col(_NEW).sum(),
+            _SUSPECT: pl.col(_SUSPECT).explode().drop_nulls(),
+        }
+        return grouped.group_by(*self._spec.by, _GROUP, maintain_order=True).agg(merges(self._spec.aggregates, extra)).drop(_GROUP)
+
+    def _late(self, merged: pl.DataFrame, doubtful: pl.DataFrame | None, time: EpochTime) -> pl.DataFrame | None:
+        """The doubtful records that joined no kept session."""
+        if doubtful is None:
+            return None
+        lost = merged.filter((pl.col(_OLD) == 0) & (pl.col(STOP) + self._spec.until <= time.before))
+        numbers = lost.select(_SUSPECT, START, STOP).explode(_SUSPECT).drop_nulls(_SUSPECT)
+        late = doubtful.join(numbers, left_on=_NUMBER, right_on=_SUSPECT, how="inner", maintain_order="left").drop(_NUMBER)
+        return None if late.is_empty() else late
+
+    def _results(self, merged: pl.DataFrame, old: pl.DataFrame | None, time: EpochTime) -> list[pl.DataFrame]:
+        changed = (pl.col(_NEW) > 0) | (pl.col(_OLD) > 1)
+        results = []
+        if old is not None:
+            replaced = merged.filter(changed & pl.col(_FIRED)).select(
+                *self._spec.by, pl.col(START).alias("_from"), pl.col(STOP).alias("_to")
+            )
+            given_out = old.filter(pl.col(_FIRED))
+            if not replaced.is_empty() and not given_out.is_empty():
+                gone = _inside(given_out, replaced, self._spec.by).with_columns(pl.col(_REVISION) - 1)
+                results.append(retracted(self._finish(gone, pl.lit("late"))))
+        kind = pl.when(pl.col(STOP) <= time.before).then(pl.lit("late")).otherwise(pl.lit("idle" if time.idle else "on-time"))
+        firing = merged.filter((pl.col(STOP) <= time.after) & (changed | ~pl.col(_FIRED)))
+        if not firing.is_empty():
+            results.append(added(self._finish(firing, kind)))
+        return results
+
+    def _keep(self, merged: pl.DataFrame, old: pl.DataFrame | None, time: EpochTime, store: Store) -> None:
+        """Write the sessions of the touched keys that may still change; a key without any is gone."""
+        # A fired session that records extended beyond the watermark fires again when that passes its new end.
+        fired = pl.col(STOP) <= time.after
+        again = fired & ((pl.col(_NEW) > 0) | (pl.col(_OLD) > 1) | ~pl.col(_FIRED))
+        kept = merged.filter(pl.col(STOP) + self._spec.until > time.after).with_columns(
+            (pl.col(_REVISION) + again.cast(pl.Int32)).alias(_REVISION), fired.alias(_FIRED)
+        )
+        due = pl.when(pl.col(_FIRED)).then(pl.col(STOP) + self._spec.until).otherwise(pl.col(STOP))
+        rows = (
+            kept.with_columns(due.alias(_DUE))
+            .group_by(self._spec.by)
+            .agg(pl.col(_DUE).min(), pl.struct(self._parts).alias(_SESSIONS), pl.lit(False).first().alias(GONE))
+        )
+        if old is not None:
+            without = old.select(self._spec.by).unique().join(kept, on=list(self._spec.by), how="anti", nulls_equal=True)
+            if not without.is_empty():
+                marks = without.with_columns(
+                    pl.lit(None, rows.schema[_DUE]).alias(_DUE),
+                    pl.lit(None, rows.schema[_SESSIONS]).alias(_SESSIONS),
+                    pl.lit(True).alias(GONE),
+                )
+                rows = pl.concat([rows, marks.select(rows.columns)])
+        self._state.put(rows, store)
+
+    def _finish(self, sessions: pl.DataFrame, kind: pl.Expr) -> pl.DataFrame:
+        return sessions.select(
+            *self._spec.by,
+            pl.col(START).cast(pl.Datetime("us", "UTC")).alias("window_start"),
+            pl.col(STOP).cast(pl.Datetime("us", "UTC")).alias("window_end"),
+            *finishes(self._spec.aggregates),
+            kind.alias("pane"),
+            pl.col(_REVISION).cast(pl.Int32).alias("revision"),
+            (pl.col(STOP) - 1).alias(TIME),
+        )
+
+
+def _grouped(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Number the sessions of each key: a new one begins where nothing before it reaches."""
+    ordered = frame.sort(*by, START, nulls_last=True)
+    reach = pl.col(STOP).cum_max().shift(1)
+    begins = (pl.col(START) >= reach.over(by)).fill_null(True)
+    return ordered.with_columns(begins.cum_sum().over(by).alias(_GROUP))
+
+
+def _inside(sessions: pl.DataFrame, replaced: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The sessions that lie inside one of the replaced stretches of their key."""
+    pairs = sessions.join(replaced, on=list(by), how="inner", nulls_equal=True)
+    return pairs.filter((pl.col(START) >= pl.col("_from")) & (pl.col(STOP) <= pl.col("_to"))).drop("_from", "_to")

@@ -1,0 +1,23 @@
+"""What an epoch knows of time, the same in Spark, in tests and on replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Before any event, and after all of them: ordinary numbers, so that comparisons need no special case.
+BEGINNING = -(2**62)
+END = 2**62
+
+
+@dataclass(frozen=True)
+class EpochTime:
+    """The number of an epoch and its watermark before and after it, in microseconds since 1970.
+
+    The records of the epoch are judged by the watermark before it; then time moves to the one after it and windows fire.
+    `idle` says that time moved because the stream was silent, not because of an event.
+    """
+
+    epoch: int
+    before: int
+    after: int
+    idle: bool = False

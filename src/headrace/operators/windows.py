@@ -1,0 +1,143 @@
+"""Tumbling and hopping windows over panes: each record is aggregated once, whatever the number of windows it is in.
+
+Windows fire once when the watermark passes their end; with `until`, records that come later correct them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import polars as pl
+
+from headrace.operators.aggregates import ROWS, TIME, finishes, merges, partials
+from headrace.operators.chunks import Chunks
+from headrace.operators.panes import PANE, PaneTree, WindowSpec, merge_keys
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+
+_END, _REVISION, _STEP = "_end", "_revision", "_step"
+
+
+def late(spec: WindowSpec, time: EpochTime) -> pl.Expr:
+    """Whether every window of a record is past correction."""
+    return spec.last_end_of(pl.col(TIME)) + spec.until <= time.before
+
+
+def aggregate(spec: WindowSpec, records: pl.DataFrame) -> pl.DataFrame:
+    """Partial results of records by pane and key, ready for the shuffle."""
+    panes = records.with_columns(spec.pane_of(pl.col(TIME)).alias(PANE))
+    return panes.group_by(PANE, *spec.by).agg(partials(spec.aggregates))
+
+
+class Windows:
+    """The windows of one shard: takes partial results, gives the results of windows that fire."""
+
+    def __init__(self, spec: WindowSpec) -> None:
+        self._spec = spec
+        self._panes = Chunks("pane", PANE, self._merge_panes)
+        self._tree = PaneTree(spec, self._panes)
+        # How often a result was corrected; only corrected ones are in it.
+        self._revisions = Chunks("revision", _END, self._merge_revisions)
+
+    @property
+    def rows(self) -> int:
+        return self._panes.rows + self._revisions.rows
+
+    @property
+    def size(self) -> int:
+        return self._panes.size + self._revisions.size
+
+    def manifest(self) -> str:
+        return json.dumps([self._panes.manifest(), self._revisions.manifest()])
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        panes, revisions = json.loads(manifest) if manifest else (None, None)
+        self._panes.restore(panes, store)
+        self._revisions.restore(revisions, store)
+        self._tree.forget()
+
+    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+        """Take in the partial results of an epoch: corrections of windows that fired before, then what the watermark has passed."""
+        results = []
+        if inputs:
+            united = self._merge_panes(pl.concat(inputs))
+            self._panes.add(united, store)
+            self._tree.invalidate(united.get_column(PANE).unique().to_list())
+            if self._spec.until:
+                results += self._correct(united.filter(pl.col(PANE) < time.before), time, store)
+        results += self._fire(time)
+        limit = time.after - self._spec.size - self._spec.until + 1
+        self._panes.drop_before(limit, store)
+        self._tree.drop_before(limit)
+        self._revisions.drop_before(limit + self._spec.size, store)
+        return results
+
+    def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
+        spec = self._spec
+        kind = "idle" if time.idle else "on-time"
+        if spec.size == spec.hop:
+            found = self._panes.between(time.before - spec.size + 1, time.after - spec.size + 1)
+            return [self._finish(found, pl.col(PANE), kind, pl.lit(0))] if found is not None else []
+        ends = self._ends(time.before, time.after)
+        return [self._finish(window, pl.lit(end - spec.size), kind, pl.lit(0)) for end, window in self._tree.windows(ends)]
+
+    def _correct(self, corrections: pl.DataFrame, time: EpochTime, store: Store) -> list[pl.DataFrame]:
+        """New results of windows that fired before, for the keys that got records, while they may be corrected."""
+        spec = self._spec
+        panes = corrections.get_column(PANE).unique().to_list()
+        ends = {end for pane in panes for end in self._ends(max(pane, time.before - spec.until), min(pane + spec.size, time.before))}
+        results = []
+        for end in sorted(ends):
+            inside = (pl.col(PANE) >= end - spec.size) & (pl.col(PANE) < end)
+            added = merge_keys(spec, corrections.filter(inside).drop(PANE))
+            for _, window in self._tree.windows([end], only=added):
+                results.append(self._finish(self._revise(window, added, end, store), pl.lit(end - spec.size), "late", pl.col(_REVISION)))
+        return results
+
+    def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int, store: Store) -> pl.DataFrame:
+        """Number the corrections of a window; a key that had no result yet begins with zero."""
+        by = list(self._spec.by)
+        count = _matched(window, added.select(*by, pl.col(ROWS).alias("_added")), by)
+        known = self._revisions.between(end, end + 1)
+        if known is not None:
+            count = _matched(count, known.select(*by, pl.col(_REVISION)), by)
+        else:
+            count = count.with_columns(pl.lit(None, pl.Int32).alias(_REVISION))
+        before = (pl.col(ROWS) > pl.col("_added")).cast(pl.Int32)
+        count = count.with_columns(before.alias(_STEP), (pl.col(_REVISION).fill_null(0) + before).alias(_REVISION))
+        step = count.select(pl.lit(end).alias(_END), *by, pl.col(_STEP).alias(_REVISION))
+        self._revisions.add(step.filter(pl.col(_REVISION) > 0), store)
+        return count
+
+    def _ends(self, after: int, upto: int) -> list[int]:
+        """The ends of windows in (after, upto] that can hold data."""
+        spec = self._spec
+        low, high = self._panes.span()
+        first = max(after + 1, low + 1)
+        first += (spec.offset + spec.size - first) % spec.hop
+        return list(range(first, min(upto, high + spec.size) + 1, spec.hop))
+
+    def _finish(self, window: pl.DataFrame, start: pl.Expr, kind: str, revision: pl.Expr) -> pl.DataFrame:
+        spec = self._spec
+        end = start + spec.size
+        return window.select(
+            *spec.by,
+            start.cast(pl.Datetime("us", "UTC")).alias("window_start"),
+            end.cast(pl.Datetime("us", "UTC")).alias("window_end"),
+            *finishes(spec.aggregates),
+            pl.lit(kind).alias("pane"),
+            revision.cast(pl.Int32).alias("revision"),
+            (end - 1).cast(pl.Int64).alias(TIME),
+        )
+
+    def _merge_panes(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.group_by(PANE, *self._spec.by).agg(merges(self._spec.aggregates))
+
+    def _merge_revisions(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.group_by(_END, *self._spec.by).agg(pl.col(_REVISION).sum())
+
+
+def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """A left join on the key, where null equals null."""
+    return left.join(right, on=by, how="left", nulls_equal=True)

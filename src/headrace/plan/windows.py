@@ -1,0 +1,54 @@
+"""Where in event time results are computed: the kinds of windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.core.durations import spelled
+from headrace.core.errors import PlanError
+
+_NOTHING = timedelta(0)
+
+
+@dataclass(frozen=True)
+class Hopping:
+    """Windows of `size`, one every `hop`, counted from 1970 UTC plus `offset`. Where `hop` is `size` they are tumbling."""
+
+    size: timedelta
+    hop: timedelta
+    offset: timedelta = _NOTHING
+
+    def __post_init__(self) -> None:
+        if self.size <= _NOTHING or self.hop <= _NOTHING:
+            raise PlanError(f"a window of {spelled(self.size)} every {spelled(self.hop)} holds no time", hint="give durations above zero")
+        if self.hop > self.size:
+            raise PlanError(
+                f"windows of {spelled(self.size)} every {spelled(self.hop)} leave gaps",
+                why="records between two windows would be in none",
+                hint="let every= be at most the size",
+            )
+
+    @property
+    def tumbling(self) -> bool:
+        return self.size == self.hop
+
+    def __str__(self) -> str:
+        return f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Stretches of activity of one key, ended by `gap` without a record; two that come closer than `gap` merge."""
+
+    gap: timedelta
+
+    def __post_init__(self) -> None:
+        if self.gap <= _NOTHING:
+            raise PlanError(f"a session gap of {spelled(self.gap)} ends every session at once", hint="give a duration above zero")
+
+    def __str__(self) -> str:
+        return f"session with gap {spelled(self.gap)}"
+
+
+Window = Hopping | Session

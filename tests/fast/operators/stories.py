@@ -1,0 +1,66 @@
+"""Random streams for operators, and what plain Python makes of them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.aggregates import Aggregate
+from headrace.operators.time import BEGINNING, EpochTime
+
+Record = tuple[str | None, int, int]
+
+AGGREGATES = (
+    Aggregate("count", "n"),
+    Aggregate("sum", "total", ("x",), kind=pl.Int64()),
+    Aggregate("max", "top", ("x",), kind=pl.Int64()),
+    Aggregate("last", "latest", ("x",)),
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """Epochs of records (key, time, value), out of order and some of them late, each with its time."""
+
+    epochs: tuple[tuple[EpochTime, tuple[Record, ...]], ...]
+
+    @property
+    def end(self) -> EpochTime:
+        last = self.epochs[-1][0]
+        return EpochTime(last.epoch + 1, last.after, 2**62)
+
+
+def story(seed: int) -> Story:
+    chance = random.Random(seed)
+    epochs = []
+    before, latest = BEGINNING, None
+    for number in range(chance.randrange(1, 12)):
+        records = tuple(
+            (chance.choice("abc") if chance.random() > 0.1 else None, number * 6 + chance.randrange(-25, 25), chance.randrange(100))
+            for _ in range(chance.randrange(12))
+        )
+        latest = max([time for _, time, _ in records] + ([latest] if latest is not None else []), default=None)
+        after = before if latest is None or chance.random() < 0.1 else max(before, latest - 8)
+        epochs.append((EpochTime(number, before, after), records))
+        before = after
+    return Story(tuple(epochs))
+
+
+def frame(records: tuple[Record, ...] | list[Record]) -> pl.DataFrame:
+    return pl.DataFrame(list(records), schema={"k": pl.String, "_time": pl.Int64, "x": pl.Int64}, orient="row")
+
+
+def summary(records: list[tuple[int, int]]) -> tuple[int, int, int, int]:
+    """What AGGREGATES make of (time, value) pairs."""
+    values = [value for _, value in records]
+    return len(values), sum(values), max(values), max(records)[1]
+
+
+def by_key(records: list[Record]) -> dict[str | None, list[tuple[int, int]]]:
+    groups: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+    for key, time, value in records:
+        groups[key].append((time, value))
+    return groups

@@ -1,0 +1,72 @@
+"""Keyed state against a dictionary, with hashes that collide, merges, removals and workers that take turns."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headrace.operators import keyed
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.store import MemoryStore
+
+KEYS = {"a": pl.String, "b": pl.Int64}
+ROWS = {**KEYS, "v": pl.Int64, GONE: pl.Boolean}
+Key = tuple[str | None, int]
+
+
+class Colliding(KeyedState):
+    """Hashes so poor that most keys share one."""
+
+    def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
+        return super()._hashes(frame) % np.uint64(40)
+
+
+def held(rows: pl.DataFrame | None) -> dict[Key, int]:
+    return {} if rows is None else {(row["a"], row["b"]): row["v"] for row in rows.to_dicts()}
+
+
+@pytest.mark.parametrize("kind", [KeyedState, Colliding])
+def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(8):
+        chance = random.Random(seed)
+        monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
+        store, model = MemoryStore(), dict[Key, int]()
+        here, there = kind("k", KEYS), kind("k", KEYS)
+        for epoch in range(20):
+            keys = list({(chance.choice(["x", "y", None]), chance.randrange(12)) for _ in range(chance.randrange(12))})
+            asked = pl.DataFrame(keys, schema=KEYS, orient="row")
+            found = held(here.find(asked)) if keys else {}
+            assert found == {key: model[key] for key in keys if key in model}, f"seed {seed}, epoch {epoch}"
+            rows = [(*key, epoch * 100 + place, chance.random() < 0.3) for place, key in enumerate(keys)]
+            here.put(pl.DataFrame(rows, schema=ROWS, orient="row"), store)
+            for a, b, value, gone in rows:
+                model.pop((a, b), None) if gone else model.update({(a, b): value})
+            if chance.random() < 0.4:
+                there.restore(here.manifest(), store)
+                here, there = there, here
+            assert held(here.where(pl.lit(True))) == model, f"seed {seed}, epoch {epoch}"
+            assert here.rows == len(model)
+
+
+def test_an_epoch_writes_what_it_touched_however_many_keys_there_are() -> None:
+    written = []
+    for count in (1_000, 100_000):
+        store, state = MemoryStore(), KeyedState("k", ["a"])
+        state.put(pl.DataFrame({"a": range(count), "v": range(count)}), store)
+        before = set(store.blobs)
+        state.put(pl.DataFrame({"a": range(100), "v": range(100)}), store)
+        written.append(sum(len(blob) for name, blob in store.blobs.items() if name not in before))
+    assert written[0] == written[1]
+
+
+def test_removed_keys_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed, "FAN_IN", 2)
+    store, state = MemoryStore(), KeyedState("k", ["a"])
+    for epoch in range(64):
+        rows = pl.DataFrame({"a": [epoch, epoch - 1], "v": [epoch, None], GONE: [False, True]})
+        state.put(rows, store)
+    assert state.rows == 1
+    assert sum(len(blob) for blob in store.blobs.values()) < 5_000

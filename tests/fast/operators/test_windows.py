@@ -1,0 +1,95 @@
+"""Tumbling and hopping windows against plain Python, under disorder, lateness, corrections, splits and restarts."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import polars as pl
+import pytest
+
+from headrace.operators.panes import WindowSpec
+from headrace.operators.store import MemoryStore
+from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.windows import Windows, aggregate, late
+from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
+
+Key = tuple[str | None, int]
+
+
+def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str, int]]], dict[Key, tuple[int, ...]]]:
+    chance = random.Random(seed)
+    hop = chance.choice([1, 2, 5, 10])
+    size = hop * chance.choice([1, 1, 2, 3, 7])
+    spec = WindowSpec(size, hop, chance.choice([0, 3]), ("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40]))
+    told, store, windows = story(seed), MemoryStore(), Windows(spec)
+    results: dict[Key, tuple[int, ...]] = {}
+    panes: dict[Key, list[tuple[str, int]]] = defaultdict(list)
+    accepted: list[tuple[Record, int]] = []
+
+    def take(frames: list[pl.DataFrame]) -> None:
+        for row in pl.concat(frames).to_dicts() if frames else []:
+            key = (row["k"], round(row["window_start"].timestamp() * 1e6))
+            results[key] = (row["n"], row["total"], row["top"], row["latest"])
+            panes[key].append((row["pane"], row["revision"]))
+
+    for time, records in told.epochs:
+        arrived = frame(records)
+        good = arrived.filter(~late(spec, time))
+        accepted += [(record, time.before) for record in good.rows()]
+        cut = chance.randrange(len(good) + 1)
+        parts = [aggregate(spec, part) for part in (good[:cut], good[cut:]) if len(part)]
+        take(windows.run(parts, time, store))
+        if chance.random() < 0.3:
+            manifest, windows = windows.manifest(), Windows(spec)
+            windows.restore(manifest, store)
+    take(windows.run([], told.end, store))
+    assert not store.blobs, "every window has fired and can't be corrected any more, yet state is left"
+    return results, panes, expected(spec, accepted)
+
+
+def expected(spec: WindowSpec, accepted: list[tuple[Record, int]]) -> dict[Key, tuple[int, ...]]:
+    windows: dict[Key, list[tuple[int, int]]] = defaultdict(list)
+    for (key, time, value), watermark in accepted:
+        start = (time - spec.offset) // spec.hop * spec.hop + spec.offset
+        while start + spec.size > time:
+            if start + spec.size + spec.until > watermark:
+                windows[key, start].append((time, value))
+            start -= spec.hop
+    return {key: summary(records) for key, records in windows.items()}
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_results_equal_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
+    for seed in range(block * 15, block * 15 + 15):
+        results, panes, wanted = run(seed)
+        assert results == wanted, f"seed {seed}"
+        for key, given in panes.items():
+            assert [revision for _, revision in given] == list(range(len(given))), f"seed {seed}, window {key}: {given}"
+            assert all(pane == "late" for pane, revision in given if revision > 0), f"seed {seed}, window {key}: {given}"
+
+
+def test_a_window_that_fires_because_the_stream_is_silent_says_so() -> None:
+    spec = WindowSpec(10, 10, 0, ("k",), AGGREGATES)
+    windows, store = Windows(spec), MemoryStore()
+    windows.run([aggregate(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
+    (result,) = windows.run([], EpochTime(2, 1, 10, idle=True), store)
+    assert result["pane"].to_list() == ["idle"]
+
+
+def test_a_window_of_1440_panes_unites_few_frames() -> None:
+    minute = 60_000_000
+    spec = WindowSpec(1440 * minute, minute, 0, ("k",), AGGREGATES)
+    windows, store = Windows(spec), MemoryStore()
+    records = [("a", at * minute, 1) for at in range(3000)]
+    windows.run([aggregate(spec, frame(records))], EpochTime(1, 2999 * minute, 2999 * minute), store)
+    (result,) = windows.run([], EpochTime(2, 2999 * minute, 3000 * minute), store)
+    assert result["n"].to_list() == [1440]
+    assert len(windows._tree._cover(1561 * minute, 3000 * minute)) <= 22
+
+
+def test_everything_fires_at_the_end_of_time() -> None:
+    spec = WindowSpec(10, 5, 0, ("k",), AGGREGATES)
+    windows, store = Windows(spec), MemoryStore()
+    results = windows.run([aggregate(spec, frame([("a", 7, 1)]))], EpochTime(1, BEGINNING, END), store)
+    assert sorted(row["window_start"].timestamp() * 1e6 for row in pl.concat(results).to_dicts()) == pytest.approx([0, 5])
