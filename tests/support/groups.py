@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from headrace.log import Consumer, Log
-from headrace.log.partitioner import partitions_of
+from headrace.core.keys import partitions_of
 
 
 def send(log: Log, topic: str, partition: int, count: int) -> None:

@@ -24,7 +24,7 @@ class Layer:
 
 
 LAYERS = {
-    "core": Layer(set(), libraries={"pyarrow"}),
+    "core": Layer(set(), libraries={"numpy", "pyarrow"}),
     "log": Layer({"core"}),
     "schema": Layer({"core"}),
     "plan": Layer({"core", "schema"}),

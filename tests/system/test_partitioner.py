@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.log.partitioner import partitions_of
+from headrace.core.keys import partitions_of
 from headrace.testing.servers.kafka import KafkaServer
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.keys import encode_keys, murmur2
 from headrace.log.layout import Layout
-from headrace.log.partitioner import encode_keys, murmur2
 
 KEY_MEMORY = 64 * 1024 * 1024
 """Distinct keys held at once. While they are merged it takes about four times this; more keys take more passes over the data."""

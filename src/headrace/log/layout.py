@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from headrace.core.clock import to_datetime
 from headrace.core.errors import LogError, SchemaError
+from headrace.core.keys import encode_keys, partitions_of
 from headrace.core.schema import TIMESTAMP, type_name
 from headrace.log import frame as frames
 from headrace.log.errors import RecordTooLarge
 from headrace.log.frame import Frame
-from headrace.log.partitioner import encode_keys, partitions_of
 from headrace.log.topic import BYTES, RESERVED, Topic
 
 HEADERS = pa.map_(pa.string(), pa.binary())

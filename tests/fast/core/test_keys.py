@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.keys import encode_keys, murmur2, partitions_of
 from headrace.log import Log
-from headrace.log.partitioner import encode_keys, murmur2, partitions_of
 
 # The vectors of Kafka's UtilsTest.testMurmur2.
 VECTORS = {

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Kafka's murmur2, over whole columns of keys."""
+"""Keys: as the bytes Kafka's clients would send, and the place their murmur2 hash gives them, over whole columns."""
 
 from __future__ import annotations
 
