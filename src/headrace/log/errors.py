@@ -7,6 +7,7 @@ LogError
 ├── RecordTooLarge        over the topic's max.message.bytes
 ├── Fenced                a newer writer or group member has taken over
 ├── UnknownGroup, GroupInUse
+├── ReceiptExpired        a message of a queue that another consumer may hold by now
 ├── RecordLost            an append that failed after it was written; send it again
 ├── DiskFailed            the disk refused a write or a sync
 └── TransactionState      begin, commit and abort in an order without meaning
@@ -51,6 +52,10 @@ class UnknownGroup(LogError):
 
 class GroupInUse(LogError):
     """The group has live members, so its offsets cannot be changed from outside."""
+
+
+class ReceiptExpired(LogError):
+    """The message was done, given back, or given to another consumer."""
 
 
 class RecordLost(LogError):

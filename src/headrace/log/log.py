@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,13 +15,14 @@ from typing import Any, overload
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
-from headrace.core.durations import Duration
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.core.schema import SchemaLike
 from headrace.log import groups, offsets, transactions, writers
 from headrace.log.assignment import TopicPartition
 from headrace.log.consumer import Consumer, Place, Start, place_of
 from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
+from headrace.log.dead_letters import check_dead_letter_topic
 from headrace.log.disk import Disk, PosixDisk
 from headrace.log.errors import TopicExists, UnknownTopic
 from headrace.log.group import Group
@@ -31,6 +33,8 @@ from headrace.log.maintenance import Maintenance, PartitionReport, maintenance_l
 from headrace.log.offsets import Offsets
 from headrace.log.partition import Appended, Partition
 from headrace.log.producer import Producer, pieces_of, settings_of
+from headrace.log.queue import Queue, QueueSettings
+from headrace.log.queue_state import QueueState, state_prefix, state_topic
 from headrace.log.retention import Removed, delete_before
 from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
@@ -72,7 +76,7 @@ class Log:
         self._transactions: Transactions | None = None
         self._offsets: Offsets | None = None
         self._transaction_timeout = transaction_timeout
-        self.maintenance = Maintenance(self._outcomes)
+        self.maintenance = Maintenance(lambda: self.transactions)
 
     # Topics
 
@@ -137,21 +141,15 @@ class Log:
         return self.topic(name)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and all its records. Its readers and writers get an error that says so."""
+        """Delete a topic with all its records and queues. Its readers and writers get an error that says so."""
         with self._catalog_lock:
             topic = self.topic(name)
             if topic.internal:
                 raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose what they stand on")
-            for index in range(topic.partitions):
-                self.partition(topic, index).mark_deleted()
-            # No topic can have these names: '~' is not allowed in one.
-            grave = self._topics_path / f"~deleted-{topic.id}"
-            self.disk.rename(self._topics_path / name, grave)
-            self._known.pop(name, None)
-            with self._guard:
-                for index in range(topic.partitions):
-                    self._partitions.pop((topic.id, index), None)
-        self.disk.remove_tree(grave)
+            queues = [self.topic(other) for other in self._names() if other.startswith(state_prefix(topic))]
+            graves = [self._buried(gone) for gone in (topic, *queues)]
+        for grave in graves:
+            self.disk.remove_tree(grave)
 
     def describe(self, name: str) -> dict[str, Any]:
         """A topic's declaration, and for each partition its offsets, bytes, segments and latest event time."""
@@ -286,8 +284,35 @@ class Log:
     def transactions(self) -> Transactions:
         """How the transactions of this log ended."""
         if self._transactions is None:
-            self._transactions = self._outcomes()
+            partition = self.partition(self._create(transactions.TOPIC, exist_ok=True), 0)
+            self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
         return self._transactions
+
+    def queue(
+        self, topic: str, *, name: str, visibility_timeout: Duration = "30s", max_deliveries: int = 5, dead_letter: str | None = None
+    ) -> Queue:
+        """A topic as a queue: each message to one of the consumers with this `name`, until it is acknowledged.
+
+        After `max_deliveries` it goes to `dead_letter`, by default `<topic>.dead`, which is created with the same columns.
+
+        >>> import tempfile; log = Log(tempfile.mkdtemp())
+        >>> jobs = log.create_topic("jobs")
+        >>> with log.producer() as producer:
+        ...     delivery = producer.send("jobs", b"resize 7.png")
+        >>> [message] = log.queue("jobs", name="workers").receive(max=10)
+        >>> message.value, message.deliveries
+        (b'resize 7.png', 1)
+        >>> message.ack()
+        """
+        source = self.topic(topic)
+        settings = QueueSettings(topic, name, duration(visibility_timeout), max_deliveries, dead_letter or f"{topic}.dead")
+        dead = replace(
+            source, name=settings.dead_letter, partitions=1, id=uuid.uuid4().hex, config=TopicConfig(), created_at=self.clock.now()
+        )
+        present = self.topic(dead.name) if self.disk.exists(self._topics_path / dead.name) else self._create(dead, exist_ok=True)
+        check_dead_letter_topic(present, source)
+        partition = self.partition(self._create(state_topic(source, name), exist_ok=True), 0)
+        return Queue(self, QueueState(partition, self.clock), settings)
 
     # Keeping order
 
@@ -344,9 +369,18 @@ class Log:
             self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
         return self._offsets
 
-    def _outcomes(self) -> Transactions:
-        partition = self.partition(self._create(transactions.TOPIC, exist_ok=True), 0)
-        return Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
+    def _buried(self, topic: Topic) -> Path:
+        """Take a topic out of the catalog, under its lock; what is left of it may be removed."""
+        for index in range(topic.partitions):
+            self.partition(topic, index).mark_deleted()
+        # No topic can have these names: '~' is not allowed in one.
+        grave = self._topics_path / f"~deleted-{topic.id}"
+        self.disk.rename(self._topics_path / topic.name, grave)
+        self._known.pop(topic.name, None)
+        with self._guard:
+            for index in range(topic.partitions):
+                self._partitions.pop((topic.id, index), None)
+        return grave
 
     def _maintained(self, topic: Topic, index: int, *, force: bool) -> PartitionReport:
         try:
