@@ -37,7 +37,7 @@ class Size:
     trip_seconds: int
 
 
-FULL = Size(records=1_000_000, pairs=7, single_seconds=3, trip_rate=200, trip_seconds=15)
+FULL = Size(records=1_000_000, pairs=5, single_seconds=2, trip_rate=200, trip_seconds=15)
 QUICK = Size(records=300_000, pairs=3, single_seconds=0.7, trip_rate=200, trip_seconds=3)
 
 
