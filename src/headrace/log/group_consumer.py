@@ -22,6 +22,7 @@ from headrace.log.cursor import Limits
 from headrace.log.errors import Fenced, TopicDeleted, UnknownTopic
 from headrace.log.group import Claim, check, holding
 from headrace.log.group_settings import Callback, GroupSettings
+from headrace.log.offsets import Committed
 from headrace.log.roster import Member, Roster
 from headrace.log.storage import Storage
 
@@ -109,8 +110,9 @@ class GroupConsumer(Consumer):
 
     def rewind(self) -> None:
         """Go back to the committed offsets, as after a transaction that was aborted."""
+        committed = self._storage.offsets.settled(self.group)
         for place in self.assignment:
-            self._cursors[place].seek(self._first_offset(place)[0])
+            self._cursors[place].seek(self._first_offset(place, committed.get(place))[0])
 
     def claim(self, places: Iterable[TopicPartition]) -> Claim:
         """What this member says it reads; whoever stores its offsets must hold that."""
@@ -215,11 +217,12 @@ class GroupConsumer(Consumer):
         self._generation = roster.generation
         me = roster.members.get(self._member)
         arrived = sorted(place for place in (me.owned if me else ()) if place not in self._cursors)
+        committed = self._storage.offsets.settled(self.group) if arrived else {}
         begun: dict[TopicPartition, int] = {}
         taken = []
         for place in arrived:
             try:
-                offset, stored = self._first_offset(place)
+                offset, stored = self._first_offset(place, committed.get(place))
                 super().assign([place], offset)
             except (UnknownTopic, TopicDeleted):
                 continue  # the next plan is made without it
@@ -233,11 +236,10 @@ class GroupConsumer(Consumer):
         self._processed = self.positions()
         self._tell(self._settings.on_assigned, taken)
 
-    def _first_offset(self, place: TopicPartition) -> tuple[int, bool]:
+    def _first_offset(self, place: TopicPartition, found: Committed | None) -> tuple[int, bool]:
         """Where to begin, and whether that was committed. What retention has removed, or a power cut took back, is left out."""
         topic = self._storage.topic(place[0])
         partition = self._storage.partition(topic, place[1])
-        found = self._storage.offsets.of(self.group).get(place)
         if found is None or found.topic_id != topic.id:
             return place_of(partition, self._settings.start), False
         state = partition.state()

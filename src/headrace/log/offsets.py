@@ -19,6 +19,7 @@ from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits, Outcom
 from headrace.log.frame import Frame
 from headrace.log.partition import Partition
 from headrace.log.topic import Topic, TopicConfig
+from headrace.log.transactions import Transactions
 from headrace.log.writers import Author
 
 TOPIC = Topic(
@@ -46,10 +47,10 @@ class Committed(NamedTuple):
 class Offsets:
     """The committed offsets of all groups of a log."""
 
-    def __init__(self, partition: Partition, outcomes: Outcomes, clock: Clock) -> None:
+    def __init__(self, partition: Partition, transactions: Transactions, clock: Clock) -> None:
         self._partition = partition
         self._clock = clock
-        self._outcomes = outcomes
+        self._transactions = transactions
         self._guard = threading.Lock()
         self._begin()
 
@@ -63,6 +64,15 @@ class Offsets:
         self._refresh()
         found = [(place, committed) for (name, place), (committed, _) in self._latest.items() if name == group]
         return {place: committed for place, committed in sorted(found) if committed is not None}
+
+    def settled(self, group: str) -> dict[TopicPartition, Committed]:
+        """What a group has committed, with what a member wrote and died before it was durable.
+
+        Whoever takes over must see it: the sync of any later commit would make it count after all, and its records twice.
+        """
+        self._transactions.settle()
+        self._partition.sync()
+        return self.of(group)
 
     def groups(self) -> list[str]:
         """Every group that has committed an offset."""
@@ -85,8 +95,8 @@ class Offsets:
             self.store(pa.Table.from_pylist(rows, pa.schema([*columns, pa.field("_tombstone", pa.bool_())])))
 
     def _begin(self) -> None:
-        self._transactions = _PassingOpen(self._outcomes)
-        self._cursor = Cursor(self._partition, 0, outcomes=self._transactions)
+        self._outcomes = _PassingOpen(self._transactions)
+        self._cursor = Cursor(self._partition, 0, outcomes=self._outcomes)
         # By group and partition: the offset, None if it was forgotten, and where in the topic that is said.
         self._latest: dict[tuple[str, TopicPartition], tuple[Committed | None, int]] = {}
         self._refreshed_at = self._clock.now()
@@ -96,7 +106,7 @@ class Offsets:
             if self._clock.now() - self._refreshed_at > _STALE:
                 self._begin()
             self._refreshed_at = self._clock.now()
-            for frame in self._transactions.decided():
+            for frame in self._outcomes.decided():
                 cursor = Cursor(self._partition, frame.base)
                 while batches := cursor.read(Limits(), _COLUMNS, until=frame.next):
                     self._learn(batches)

@@ -76,6 +76,10 @@ class Transactions:
                 state = self._newest(writer)
             return transaction not in state.aborted
 
+    def settle(self) -> None:
+        """Make every decision visible that was written, also by writers that died before it was durable."""
+        self._partition.sync()
+
     def check(self, writer: int, generation: int) -> None:
         """Raise if a newer generation of this writer exists."""
         self._refuse_old(writer, generation, self._newest(writer))
