@@ -65,18 +65,29 @@ class Cursor:
             raise out_of_range(self.partition, self.offset, state)
         end = state.visible if until is None else min(until, state.visible)
         batches: list[pa.RecordBatch] = []
+        try:
+            self._read(batches, state, end, limits, columns)
+        except LogError:
+            # A repair may put another file in the place of this one.
+            self._segment = None
+            if not batches:
+                raise
+            # What was read before is not to be lost; the error comes with the next read.
+        return batches
+
+    def _read(self, batches: list[pa.RecordBatch], state: State, end: int, limits: Limits, columns: tuple[str, ...] | None) -> None:
         rows = size = 0
         while self.offset < end and rows < limits.rows and size < limits.bytes:
             state, segment, frame = self._next(state)
             if frame is None:
                 self.offset = max(self.offset, end)
-                break
+                return
             if frame.base >= end:
                 self.offset = end
-                break
+                return
             outcome = self._outcomes.of(frame) if self._outcomes and frame.flags & frames.TRANSACTIONAL else COMMITTED
             if outcome == OPEN:
-                break
+                return
             if outcome == COMMITTED and frame.count:
                 batch = self._cut(segment, frame, min(end, state.visible), limits.rows - rows, columns)
                 rows, size = rows + batch.num_rows, size + frame.raw_length
@@ -86,7 +97,6 @@ class Cursor:
                 self.offset = frame.next
             if self.offset >= frame.next:
                 self._position = frame.end
-        return batches
 
     def _cut(self, segment: Segment, frame: Frame, end: int, rows: int, columns: tuple[str, ...] | None) -> pa.RecordBatch:
         """The part of a frame from the present offset on, at most `rows` of it; moves the offset behind it."""

@@ -35,6 +35,7 @@ from headrace.log.partition import Appended, Partition
 from headrace.log.producer import Producer, pieces_of, settings_of
 from headrace.log.queue import Queue, QueueSettings
 from headrace.log.queue_state import QueueState, state_prefix, state_topic
+from headrace.log.repair import RepairReport, repair
 from headrace.log.retention import Removed, delete_before
 from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
@@ -323,6 +324,13 @@ class Log:
         """
         chosen = self.topics(internal=True) if topic is None else [self.topic(topic)]
         return [self._maintained(declared, index, force=force) for declared in chosen for index in range(declared.partitions)]
+
+    def repair(self, topic: str, partition: int) -> RepairReport:
+        """Give up the damaged records of a partition, so that the others can be read and written again after `CorruptLog`.
+
+        The report says which offsets are gone; they are not used again. Damaged files stay beside the new ones as `*.corrupt`.
+        """
+        return repair(self.partition(self.topic(topic), partition))
 
     def delete_records(self, topic: str, partition: int, before: int) -> Removed:
         """Make the records of a partition before an offset unreadable, for good; their bytes go when their whole segment does."""

@@ -138,6 +138,17 @@ class Partition:
         with self._locked("change") as state:
             yield state, self._head
 
+    def mend(self, change: Callable[[State | None], State | None]) -> None:
+        """Change files that are damaged, whatever state they are in; `change` gets the last known state, and gives what still holds."""
+        try:
+            with self._sync_lock, self._lock:
+                stale = self._head.load()
+                if stale is not None and stale.deleted:
+                    raise self._deleted()
+                self._recovered(change(stale))
+        except OSError as error:
+            raise self._failure("repair", error) from error
+
     def segments(self, state: State) -> list[int]:
         """The base offsets of all segments, the active one last."""
         names = self.disk.list(self.directory)

@@ -1,0 +1,122 @@
+"""What is still good in a segment file, whatever happened to it: each sound record batch, and the offsets of those that are not.
+
+The header of a batch stands twice, in the segment and in its index; either one tells the batch's place, and gives it back if its
+records are sound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.log import frame as frames
+from headrace.log.disk import Disk
+from headrace.log.errors import CorruptLog
+from headrace.log.frame import HEADER, Frame
+from headrace.log.segment import INDEX_SUFFIX, Segment, segment_path
+
+
+class Piece(NamedTuple):
+    """A sound record batch."""
+
+    frame: Frame
+    body: pa.Buffer
+
+
+@dataclass
+class Examined:
+    """A segment file: `columns` is None if its first block is damaged, `next` the offset behind what is known of it.
+
+    `lost` are the offsets of damaged batches, `headers` those of all that are known, `unknown` the bytes at its end that say nothing.
+    """
+
+    base: int
+    columns: pa.Schema | None = None
+    covers: int = 0
+    next: int = 0
+    damaged: bool = False
+    unknown: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+    headers: list[Frame] = field(default_factory=list)
+    lost: list[range] = field(default_factory=list)
+
+    @property
+    def compacted(self) -> bool:
+        return any(frame.flags & frames.OFFSETS for frame in self.headers)
+
+
+def examine(disk: Disk, directory: Path, base: int, end: int | None = None) -> Examined:
+    """Look at every byte of a segment up to the position `end`, by default all of it."""
+    found = Examined(base, covers=base, next=base)
+    file = disk.open(segment_path(directory, base))
+    try:
+        data = file.map()
+    finally:
+        file.close()
+    limit = data.size if end is None else end
+    copies = _copies(disk, segment_path(directory, base).with_suffix(INDEX_SUFFIX))
+    try:
+        segment = Segment(disk, directory, base)
+        found.columns, found.covers, position = segment.columns, segment.covers, segment.first
+    except CorruptLog:
+        found.damaged = True
+        position = min([_next_header(data, 0), *copies])
+        _lose(found, copies.get(position) or _header(data, position))
+    while position < limit:
+        position = _step(found, data.slice(0, min(limit, data.size)), position, copies)
+    found.damaged = found.damaged or bool(found.lost) or found.unknown > 0 or data.size < limit
+    return found
+
+
+def _step(found: Examined, data: pa.Buffer, position: int, copies: dict[int, Frame]) -> int:
+    """Take in the batch at `position`; where to look next."""
+    own = _header(data, position)
+    frame = own or copies.get(position)
+    if frame is None or frame.base < found.next:
+        found.damaged = True
+        following = _next_header(data, position)
+        if following >= data.size:
+            found.unknown = data.size - position
+            return 1 << 62
+        _lose(found, _header(data, following))
+        return following
+    body = data.slice(position + HEADER, frame.length) if frame.end <= data.size else None
+    found.headers.append(frame)
+    found.damaged = found.damaged or own is None
+    if body is not None and frames.sound(frame, body):
+        found.pieces.append(Piece(frame, body))
+    else:
+        found.lost.append(range(frame.base, frame.next))
+    found.next = frame.next
+    return frame.end
+
+
+def _lose(found: Examined, following: Frame | None) -> None:
+    """Give up all offsets before a frame that are not known."""
+    if following is not None and following.base > found.next:
+        found.lost.append(range(found.next, following.base))
+        found.next = following.base
+
+
+def _header(data: pa.Buffer, position: int) -> Frame | None:
+    return frames.unpack(data.slice(position, HEADER).to_pybytes(), position) if position + HEADER <= data.size else None
+
+
+def _next_header(data: pa.Buffer, position: int) -> int:
+    """The place of the first sound header behind `position`, the end of the file if there is none."""
+    words = np.frombuffer(data, dtype="<u4", count=data.size // 4)[:: frames.ALIGNMENT // 4]
+    places = np.flatnonzero(words == frames.MAGIC) * frames.ALIGNMENT
+    return int(next((place for place in places[places > position].tolist() if _header(data, place) is not None), data.size))
+
+
+def _copies(disk: Disk, path: Path) -> dict[int, Frame]:
+    """The sound headers of an index file, by the position they were written for."""
+    data = disk.read(path) if disk.exists(path) else b""
+    rows = [data[at : at + HEADER] for at in range(0, len(data) // HEADER * HEADER, HEADER)]
+    places = np.frombuffer(b"".join(rows), dtype=frames.INDEX)["position"].tolist()
+    found = [(place, frames.unpack(row, place)) for place, row in zip(places, rows, strict=True)]
+    return {place: frame for place, frame in found if frame is not None}

@@ -1,0 +1,238 @@
+"""Giving up damaged records so that the others can be read and written again; the damaged files stay beside, as `*.corrupt`.
+
+Offsets of given-up records are never used for others. An open transaction or an append that lost some of its batches keeps the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.log import frame as frames
+from headrace.log.errors import CorruptLog
+from headrace.log.examination import Examined, examine
+from headrace.log.head import State
+from headrace.log.layout import stored_schema
+from headrace.log.maintenance import maintenance_lock
+from headrace.log.mark import RESERVED, START, load_mark, store_mark
+from headrace.log.partition import Partition
+from headrace.log.retention import LEARNED_SUFFIX
+from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_bases, segment_path
+from headrace.log.segment_writer import SegmentWriter
+from headrace.log.writers import Writers
+
+_COPY = 16 * 1024 * 1024
+# How many records a byte of a batch may stand for at most, if nothing else tells: offsets are plenty, and must not be used twice.
+_RECORDS_IN_A_BYTE = 65_536
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """What was given up: the offsets `lost`, and the damaged files as they were, `kept`. `notes` say what else is to be known."""
+
+    topic: str
+    partition: int
+    lost: tuple[range, ...] = ()
+    kept: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def repair(partition: Partition) -> RepairReport:
+    """Make a damaged partition usable; one that is not damaged stays as it is."""
+    mender = _Mender(partition)
+    with maintenance_lock(partition):
+        partition.mend(mender.run)
+    lost = [gap for gap in mender.lost if len(gap)]
+    return RepairReport(partition.topic.name, partition.index, tuple(lost), tuple(mender.kept), tuple(mender.notes))
+
+
+class _Mender:
+    """One repair, under all locks of the partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._disk = partition.disk
+        self._directory = partition.directory
+        self._topic = partition.topic
+        self._now = partition.clock.now()
+        self.lost: list[range] = []
+        self.kept: list[Path] = []
+        self.notes: list[str] = []
+
+    def run(self, stale: State | None) -> State | None:
+        """Mend the files; the last known state, as far as it still holds."""
+        reserved = self._mend_marks(stale)
+        found = self._examined(stale)
+        for place, segment in enumerate(found):
+            if segment.damaged:
+                before, behind = found[:place], found[place + 1 :]
+                self._choose_columns(segment, before, behind)
+                if behind:
+                    self._lose(segment, behind[0].base)
+                    self._rewrite(segment)
+        following = self._mend_end(found, stale, reserved)
+        self._mend_writers(found)
+        return stale._replace(visible=max(stale.visible, following)) if stale is not None else None
+
+    def _mend_marks(self, stale: State | None) -> int:
+        """The numbers kept in files of their own; the offset below which all may have been seen."""
+        known = {START: stale.start if stale else 0, RESERVED: max(stale.reserved, stale.written) if stale else 0}
+        for name, number in known.items():
+            path = self._directory / name
+            try:
+                load_mark(self._disk, path)
+            except CorruptLog:
+                self._keep(path)
+                store_mark(self._disk, path, number)
+                if stale is None:
+                    self.notes.append(f"{name} is not known any more: " + _FORGOTTEN[name])
+        return load_mark(self._disk, self._directory / RESERVED)
+
+    def _examined(self, stale: State | None) -> list[Examined]:
+        """Every segment that counts; the end of the active one is where the head says, or where its own recovery finds it."""
+        bases = segment_bases(self._disk.list(self._directory))
+        found: list[Examined] = []
+        covered = 0
+        for base in bases:
+            if base >= covered:
+                end = self._end(base, stale) if base == bases[-1] else None
+                found.append(examine(self._disk, self._directory, base, end))
+                covered = found[-1].covers
+        return found
+
+    def _end(self, base: int, stale: State | None) -> int | None:
+        if stale is not None and stale.segment == base:
+            return stale.position
+        try:
+            return Segment(self._disk, self._directory, base).recover()
+        except CorruptLog:
+            return None
+
+    def _choose_columns(self, segment: Examined, before: list[Examined], behind: list[Examined]) -> None:
+        """Columns for a segment whose first block is damaged: those under which all of it can be read, if only one set of them is."""
+        if segment.columns is not None:
+            return
+        sound = [other.columns for other in before if other.columns is not None]
+        later = [other.columns for other in behind if other.columns is not None]
+        fewest, most = len(sound[-1]) if sound else 1, len(later[0]) if later else len(self._topic.columns)
+        candidates = [pa.schema(list(self._topic.columns)[:count]) for count in range(fewest, most + 1)]
+        fitting = [columns for columns in candidates if _readable(segment, columns)]
+        if len(fitting) == 1 or not segment.pieces:
+            segment.columns = fitting[-1]
+            segment.covers = segment.next if segment.compacted else segment.base
+            return
+        self.notes.append(f"segment {segment.base}: its columns are not known, so all its records are given up")
+        segment.lost = [range(segment.base, segment.next)]
+        segment.columns, segment.pieces = self._topic.columns, []
+
+    def _lose(self, segment: Examined, until: int) -> None:
+        """Note what is lost, up to the offset behind the segment if its end says nothing."""
+        self.lost += segment.lost
+        if segment.unknown or (segment.next < until and not segment.compacted and segment.damaged):
+            self.lost.append(range(segment.next, until))
+
+    def _rewrite(self, segment: Examined) -> None:
+        """Put the sound batches of a segment in its place."""
+        assert segment.columns is not None
+        self._keep(segment_path(self._directory, segment.base))
+        output = SegmentWriter(self._disk, self._directory, segment.base, segment.covers, segment.columns)
+        for frame, body in segment.pieces:
+            output.add(replace(frame, flags=frame.flags & ~frames.MORE), body)
+        output.take_place()
+
+    def _mend_end(self, found: list[Examined], stale: State | None, reserved: int) -> int:
+        """Close a damaged active segment and begin a new one behind every offset that was ever given; that offset."""
+        last = found[-1] if found else Examined(base=0, damaged=True, columns=self._topic.columns)
+        following = max(last.next, stale.written if stale else reserved)
+        missing = not found or (stale is not None and stale.segment > last.base)
+        if not missing and not last.damaged:
+            return following
+        if stale is None and last.unknown:
+            following = max(following, last.next + last.unknown * _RECORDS_IN_A_BYTE)
+            self.notes.append(f"how many records were lost at the end is not known: offsets go on at {following}")
+        self._lose(last, following)
+        if missing:
+            self.lost.append(range(last.next, following))
+        elif last.damaged:
+            self._rewrite(last)
+        if missing or following > last.base:
+            self._store_writers(following, self._learned(found)[0])
+            Segment.create(self._disk, self._directory, following, self._topic.columns)
+            found.append(Examined(following, self._topic.columns, following, following))
+        return following
+
+    def _mend_writers(self, found: list[Examined]) -> None:
+        """What is known of writers at the beginning of the active segment, from the segments before it if its own file is damaged."""
+        path = segment_path(self._directory, found[-1].base).with_suffix(WRITERS_SUFFIX)
+        if self._disk.exists(path) and self._unpacked(path) is None:
+            self._keep(path)
+            known, complete = self._learned(found[:-1])
+            self._store_writers(found[-1].base, known)
+            if not complete:
+                self.notes.append("what some writers stored last is not known any more: a repeated append of theirs may be stored twice")
+
+    def _learned(self, found: list[Examined]) -> tuple[Writers, bool]:
+        """What writers had done at the end of some segments, and whether that is all."""
+        later: list[Examined] = []
+        for segment in reversed(found):
+            path = segment_path(self._directory, segment.base)
+            known = self._unpacked(path.with_suffix(LEARNED_SUFFIX)) if segment.compacted or not segment.headers else None
+            if known is None:
+                later.insert(0, segment)
+                known = self._unpacked(path.with_suffix(WRITERS_SUFFIX)) if not segment.compacted else None
+            if known is None and segment.base == 0 and not segment.compacted:
+                known = Writers()
+            if known is not None:
+                return _taught(known, later), True
+        return _taught(Writers(), later), not found
+
+    def _unpacked(self, path: Path) -> Writers | None:
+        try:
+            return Writers.unpack(self._disk.read(path), str(path)) if self._disk.exists(path) else None
+        except CorruptLog:
+            return None
+
+    def _store_writers(self, base: int, known: Writers) -> None:
+        self._disk.replace(segment_path(self._directory, base).with_suffix(WRITERS_SUFFIX), known.pack(self._now))
+
+    def _keep(self, path: Path) -> None:
+        """Copy a damaged file beside itself, durably."""
+        copy, number = path.with_name(f"{path.name}.corrupt"), 1
+        while self._disk.exists(copy):
+            number += 1
+            copy = path.with_name(f"{path.name}.corrupt{number}")
+        source, target = self._disk.open(path), self._disk.open(copy, create=True)
+        try:
+            for position in range(0, source.size(), _COPY):
+                target.write([source.read(position, _COPY)], position)
+            target.sync()
+        finally:
+            source.close()
+            target.close()
+        self._disk.sync_directory(self._directory)
+        self.kept.append(copy)
+
+
+_FORGOTTEN = {
+    START: "records deleted before may be readable again",
+    RESERVED: "offsets that readers saw before they were durable may be used again after a power cut",
+}
+
+
+def _readable(segment: Examined, columns: pa.Schema) -> bool:
+    """Whether these are the columns of all batches: read with fewer, a batch would become shorter when it is written again."""
+    try:
+        batches = [(frame, frames.decode(frame, body, stored_schema(columns, frame.flags & 255))) for frame, body in segment.pieces]
+        for _, batch in batches:
+            batch.validate(full=True)
+    except (pa.ArrowInvalid, OSError):
+        return False
+    return all(batch.serialize().size == frame.raw_length for frame, batch in batches)
+
+
+def _taught(known: Writers, segments: list[Examined]) -> Writers:
+    for segment in segments:
+        known.learn(np.frombuffer(b"".join(frame.pack() for frame in segment.headers), dtype=frames.INDEX))
+    return known
