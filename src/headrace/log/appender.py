@@ -32,6 +32,10 @@ class Appender:
             self._generation = storage.transactions.begin_generation(self._writer)
 
     @property
+    def writer(self) -> int:
+        return self._writer
+
+    @property
     def in_transaction(self) -> bool:
         return self._transaction > 0
 

@@ -5,6 +5,7 @@ LogError
 ├── CorruptLog            bytes on disk are not what was written; never served
 ├── OffsetOutOfRange      an offset that the log does not have
 ├── RecordTooLarge        over the topic's max.message.bytes
+├── TimeAhead             a time further in the future than the topic allows
 ├── Fenced                a newer writer or group member has taken over
 ├── UnknownGroup, GroupInUse
 ├── ReceiptExpired        a message of a queue that another consumer may hold by now
@@ -40,6 +41,10 @@ class OffsetOutOfRange(LogError):
 
 class RecordTooLarge(LogError):
     """A record is larger than its topic allows."""
+
+
+class TimeAhead(LogError):
+    """A record's time is further in the future than its topic allows."""
 
 
 class Fenced(LogError):

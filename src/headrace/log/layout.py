@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.core.clock import to_datetime
-from headrace.core.errors import LogError, SchemaError
+from headrace.core.errors import SchemaError
 from headrace.core.keys import encode_keys, partitions_of
 from headrace.core.schema import TIMESTAMP, type_name
 from headrace.log import frame as frames
-from headrace.log.errors import RecordTooLarge
+from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.frame import Frame
 from headrace.log.topic import BYTES, RESERVED, Topic
 
@@ -184,7 +184,7 @@ class Layout:
         _, high = self._bounds(batch, now)
         if high > now + ahead * 1000:
             shown = to_datetime(high).isoformat() if high < 253_402_300_800_000_000 else f"{high} microseconds after 1970"
-            raise LogError(
+            raise TimeAhead(
                 f"a record for topic {self.topic.name!r} has the time {shown}, more than {ahead} ms in the future",
                 why="one such time would close every window before it",
                 hint="mend the time, or raise the topic's message.timestamp.after.max.ms (-1: no limit)",

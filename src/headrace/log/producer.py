@@ -79,7 +79,8 @@ class Producer:
         self._lock = threading.Lock()
         self._sending = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._spare = 0
+        # Where records without a key go first: not all producers begin with the same partition.
+        self._spare = self._appender.writer
         self._failed: HeadraceError | None = None
         self._closed = False
         self._sender: threading.Thread | None = None

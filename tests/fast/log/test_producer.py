@@ -479,3 +479,12 @@ def test_what_waits_is_bounded_over_many_topics(log):
             producer.send(f"t{number % 40}", b"x" * 100)
             assert producer._buffered <= 20_000
     assert sum(log.read(f"t{number}").num_rows for number in range(40)) == 2_000
+
+
+def test_producers_of_one_record_each_use_all_partitions(tmp_path):
+    log = Log(tmp_path)
+    log.create_topic("a", partitions=2)
+    for _ in range(40):
+        with log.producer(acks="1") as producer:
+            producer.send("a", b"x")
+    assert set(log.read("a")["_partition"].to_pylist()) == {0, 1}
