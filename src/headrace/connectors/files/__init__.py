@@ -1,0 +1,1 @@
+"""Files of records: NDJSON, CSV and Parquet."""

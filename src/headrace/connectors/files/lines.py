@@ -1,0 +1,58 @@
+"""Lines of text as values, each with its number; one that cannot be read comes as the error that says why."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from headrace.core.errors import SchemaError
+
+# A line's number, and what it holds, or the ValueError that says why it holds nothing.
+Line = tuple[int, Any]
+
+
+def plain_lines(lines: Iterable[bytes]) -> Iterator[Line]:
+    """Lines as they are, without their end; empty ones are left out."""
+    for number, line in enumerate(lines, 1):
+        stripped = line.removesuffix(b"\n").removesuffix(b"\r")
+        if stripped:
+            yield number, stripped
+
+
+def json_lines(lines: Iterable[bytes]) -> Iterator[Line]:
+    """One JSON value a line.
+
+    >>> list(json_lines([b'{"a": 1}', b"", b"[2]"]))
+    [(1, {'a': 1}), (3, [2])]
+    """
+    for number, line in plain_lines(lines):
+        try:
+            yield number, json.loads(line, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            yield number, ValueError(f"this is not JSON: {error}")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")
+
+
+def csv_lines(lines: Iterable[str], known: Collection[str]) -> Iterator[Line]:
+    """Rows of cells by name; the first line names them, each one of those that are `known`, and once."""
+    rows = csv.DictReader(lines, strict=True)
+    header = rows.fieldnames or []
+    for name in header:
+        if name not in known or header.count(name) > 1:
+            what = "names two columns" if name in known else "is not a column of the topic"
+            raise SchemaError(f"line 1: {name!r} {what}", why="nothing was sent", hint=f"known: {', '.join(known)}")
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield rows.line_num, ValueError(f"this is not CSV: {error}")
+            continue
+        if row is None:
+            return
+        wrong = None in row or None in row.values()
+        yield rows.line_num, ValueError(f"it has not the {len(header)} cells of the first line") if wrong else row

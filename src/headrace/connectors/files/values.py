@@ -1,0 +1,189 @@
+"""Values as JSON and CSV write them, checked and converted for a column of a declared type."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.core.schema import type_name
+
+Reader = Callable[[Any], Any]
+
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
+
+
+def json_reader(kind: pa.DataType) -> Reader:
+    """Takes a parsed JSON value to what a column of this type holds; raises ValueError if it is not one.
+
+    >>> json_reader(pa.timestamp("us", "UTC"))("2026-01-01T12:00:00Z")
+    datetime.datetime(2026, 1, 1, 12, 0, tzinfo=datetime.timezone.utc)
+    """
+    read = _json_reader(kind)
+    return lambda value: None if value is None else read(value)
+
+
+def text_reader(kind: pa.DataType) -> Reader:
+    """Takes a cell of a CSV file to what a column of this type holds; an empty one is null unless it is text.
+
+    >>> text_reader(pa.int32())("17"), text_reader(pa.int32())("")
+    (17, None)
+    """
+    types = pa.types
+    if types.is_string(kind) or types.is_binary(kind):
+        return _json_reader(kind)
+    if types.is_boolean(kind):
+        parse: Reader = _boolean
+    elif types.is_nested(kind):
+        parse = json.loads
+    elif types.is_integer(kind) or types.is_floating(kind):
+        parse = _number(kind)
+    else:
+        parse = str
+    read = _json_reader(kind)
+    return lambda text: None if text == "" else read(parse(text))
+
+
+def _json_reader(kind: pa.DataType) -> Reader:
+    types = pa.types
+    if types.is_list(kind):
+        element = json_reader(kind.value_type)
+        return lambda value: [element(item) for item in _of(list, value, kind)]
+    if types.is_map(kind):
+        key, item = text_reader(kind.key_type), json_reader(kind.item_type)
+        return lambda value: [(key(name), item(inner)) for name, inner in _of(dict, value, kind).items()]
+    if types.is_struct(kind):
+        return _struct(kind)
+    for belongs, reader in _SIMPLE:
+        if belongs(kind):
+            return reader(kind)
+    raise ValueError(f"{type_name(kind)} is a type that JSON and CSV cannot give")
+
+
+def _struct(kind: pa.DataType) -> Reader:
+    fields: Mapping[str, Reader] = {field.name: json_reader(field.type) for field in kind}
+
+    def read(value: object) -> dict[str, object]:
+        row = _of(dict, value, kind)
+        unknown = next((name for name in row if name not in fields), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is not a field of {type_name(kind)}")
+        return {name: fields[name](inner) for name, inner in row.items()}
+
+    return read
+
+
+def _text(kind: pa.DataType) -> Reader:
+    return lambda value: _of(str, value, kind)
+
+
+def _bytes(kind: pa.DataType) -> Reader:
+    return lambda value: _of(str, value, kind).encode()
+
+
+def _bool(kind: pa.DataType) -> Reader:
+    return lambda value: _of(bool, value, kind)
+
+
+def _integer(kind: pa.DataType) -> Reader:
+    bound = 2 ** (kind.bit_width - 1)
+
+    def read(value: object) -> int:
+        if type(value) is not int or not -bound <= value < bound:
+            raise _wrong(value, kind)
+        return value
+
+    return read
+
+
+def _float(kind: pa.DataType) -> Reader:
+    def read(value: object) -> float:
+        if type(value) is int or type(value) is float:
+            return float(value)
+        raise _wrong(value, kind)
+
+    return read
+
+
+def _decimal(kind: pa.DataType) -> Reader:
+    def read(value: object) -> Decimal:
+        try:
+            found = Decimal(str(value)) if isinstance(value, int | float | str) and not isinstance(value, bool) else Decimal("nan")
+            scaled = found.scaleb(kind.scale)
+            if scaled != scaled.to_integral_value() or abs(scaled) >= 10**kind.precision:
+                raise _wrong(value, kind)
+        except InvalidOperation as error:
+            raise _wrong(value, kind) from error
+        return found
+
+    return read
+
+
+def _date(kind: pa.DataType) -> Reader:
+    def read(value: object) -> date:
+        try:
+            return date.fromisoformat(_of(str, value, kind))
+        except ValueError as error:
+            raise _wrong(value, kind) from error
+
+    return read
+
+
+def _timestamp(kind: pa.DataType) -> Reader:
+    def read(value: object) -> datetime | int:
+        # A number is microseconds since 1970, as everywhere in Headrace.
+        if type(value) is int:
+            return value
+        try:
+            moment = datetime.fromisoformat(_of(str, value, kind))
+        except ValueError as error:
+            raise _wrong(value, kind) from error
+        if kind.tz is None:
+            return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    return read
+
+
+def _number(kind: pa.DataType) -> Reader:
+    def parse(text: str) -> int | float:
+        try:
+            return int(text) if pa.types.is_integer(kind) else float(text)
+        except ValueError as error:
+            raise _wrong(text, kind) from error
+
+    return parse
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in _TRUE + _FALSE:
+        raise _wrong(text, pa.bool_())
+    return text.lower() in _TRUE
+
+
+def _of(expected: type, value: Any, kind: pa.DataType) -> Any:
+    if type(value) is not expected:
+        raise _wrong(value, kind)
+    return value
+
+
+def _wrong(value: object, kind: pa.DataType) -> ValueError:
+    shown = repr(value) if not isinstance(value, float) or math.isfinite(value) else str(value)
+    return ValueError(f"{shown[:60]} is not of type {type_name(kind)}")
+
+
+_SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Reader]], ...] = (
+    (pa.types.is_string, _text),
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _float),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_boolean, _bool),
+    (pa.types.is_binary, _bytes),
+    (pa.types.is_date, _date),
+    (pa.types.is_decimal, _decimal),
+)

@@ -1,0 +1,107 @@
+"""Values of JSON and CSV become those of columns, or are refused with their type."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.connectors.files.values import json_reader, text_reader
+from headrace.core.schema import data_type
+
+MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("string", "ü", "ü"),
+        ("string", None, None),
+        ("bigint", -(2**63), -(2**63)),
+        ("tinyint", 127, 127),
+        ("double", 1, 1.0),
+        ("double", 1.5, 1.5),
+        ("boolean", False, False),
+        ("binary", "ü", "ü".encode()),
+        ("date", "2026-01-01", date(2026, 1, 1)),
+        ("timestamp", "2026-01-01T10:00:00Z", MOMENT),
+        ("timestamp", "2026-01-01T12:00:00+02:00", MOMENT),
+        ("timestamp", "2026-01-01 10:00:00", MOMENT),
+        ("timestamp", 17, 17),
+        ("timestamp_ntz", "2026-01-01T12:00:00+02:00", MOMENT.replace(tzinfo=None)),
+        ("timestamp_ntz", "2026-01-01T10:00:00", MOMENT.replace(tzinfo=None)),
+        ("decimal(10,2)", 1.1, Decimal("1.1")),
+        ("decimal(10,2)", "99999999.99", Decimal("99999999.99")),
+        ("array<int>", [1, None], [1, None]),
+        ("map<string,int>", {"a": 1}, [("a", 1)]),
+        ("map<int,string>", {"1": "a"}, [(1, "a")]),
+        ("struct<a:int,b:array<date>>", {"a": 1, "b": ["2026-01-01"]}, {"a": 1, "b": [date(2026, 1, 1)]}),
+    ],
+)
+def test_a_json_value_fits_its_column(kind, value, expected):
+    read = json_reader(data_type(kind))(value)
+    assert read == expected
+    pa.array([read], data_type(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("string", 5), ("string", ["x"]), ("bigint", "5"), ("bigint", 5.0), ("bigint", True), ("bigint", 2**63), ("tinyint", 128),
+        ("double", "1"), ("double", True), ("boolean", 1), ("boolean", "true"), ("binary", 1), ("date", "tomorrow"), ("date", 5),
+        ("timestamp", "noon"), ("timestamp", 1.5), ("timestamp", True), ("decimal(10,2)", 1.111), ("decimal(3,2)", 10),
+        ("decimal(10,2)", "x"), ("decimal(10,2)", "NaN"), ("decimal(10,2)", True), ("array<int>", "x"), ("array<int>", ["x"]),
+        ("map<string,int>", [1]), ("struct<a:int>", {"b": 1}), ("struct<a:int>", 5),
+    ],
+)  # fmt: skip
+def test_a_json_value_of_another_type_is_refused(kind, value):
+    with pytest.raises(ValueError, match="is not"):
+        json_reader(data_type(kind))(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "expected"),
+    [
+        ("string", "", ""), ("string", " x ", " x "), ("int", "17", 17), ("int", "", None), ("double", "1e3", 1000.0),
+        ("boolean", "Yes", True), ("boolean", "0", False), ("timestamp", "2026-01-01T10:00:00Z", MOMENT), ("date", "", None),
+        ("decimal(10,2)", "1.50", Decimal("1.50")),
+        ("array<int>", "[1, 2]", [1, 2]), ("map<string,int>", "", None),
+    ],
+)  # fmt: skip
+def test_a_cell_fits_its_column(kind, cell, expected):
+    assert text_reader(data_type(kind))(cell) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell"), [("int", "1.5"), ("int", "x"), ("boolean", "maybe"), ("date", "x"), ("array<int>", "[1"), ("tinyint", "300")]
+)
+def test_a_cell_of_another_type_is_refused(kind, cell):
+    with pytest.raises(ValueError):
+        text_reader(data_type(kind))(cell)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=4,
+)
+KINDS = [
+    "string", "bigint", "smallint", "double", "boolean", "binary", "date", "timestamp", "decimal(10,2)", "array<int>",
+    "map<string,double>", "struct<a:int>",
+]  # fmt: skip
+
+
+@given(st.sampled_from(KINDS), anything)
+def test_what_a_reader_gives_out_arrow_takes_in(kind, value):
+    try:
+        read = json_reader(data_type(kind))(value)
+    except ValueError:
+        return
+    try:
+        pa.array([read], data_type(kind))
+    except UnicodeEncodeError:  # half of a surrogate pair: the producer refuses it
+        assert any("\ud800" <= letter <= "\udfff" for letter in str(value))
+    except OverflowError:  # a number of microseconds that no time has: the producer refuses it
+        assert kind == "timestamp"
