@@ -21,10 +21,15 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import doctor, render
+from headrace.cli import compact, doctor, groups, produce, render, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "topics": topics.app,
+    "produce": produce.produce,
+    "tail": tail.tail,
+    "groups": groups.app,
+    "compact": compact.compact,
     "doctor": doctor.doctor,
 }
 

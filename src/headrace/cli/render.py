@@ -51,6 +51,19 @@ def record(row: Row) -> None:
     sys.stdout.flush()
 
 
+def line(row: Row, *, as_json: bool = False) -> None:
+    """Print one row of many that keep coming: for people its place and time, then its values; else as `record`."""
+    if for_programs(as_json):
+        record(row)
+        return
+    from rich.text import Text
+
+    values = {name: value for name, value in row.items() if name not in ("_partition", "_offset", "_time")}
+    place = ":".join(str(row[name]) for name in ("_partition", "_offset") if name in row)
+    text = Text(" ".join(filter(None, (place, _cell(row.get("_time"))))), style="dim").append(" ").append(to_json(values), style="default")
+    console().print(text, soft_wrap=True)
+
+
 def to_json(row: Row) -> str:
     """One line of strict JSON.
 

@@ -1,0 +1,68 @@
+"""Where commands find the log, and how their options name it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headrace.log import Log
+
+Home = Annotated[Path | None, typer.Option("--home", help="Where the log, jobs and views live [default: HEADRACE_HOME, or .headrace].")]
+
+
+def complete_topic(incomplete: str) -> list[str]:
+    """Topic names for the shell; the directory alone is asked, so that it is quick."""
+    from headrace.core.settings import load_settings
+
+    topics = load_settings().home / "log" / "topics"
+    names = [path.name for path in topics.iterdir()] if topics.is_dir() else []
+    return sorted(name for name in names if name.startswith(incomplete) and not name.startswith(("~", "__")))
+
+
+TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.", autocompletion=complete_topic)]
+
+
+def log_at(home: Path | None, *, create: bool = False) -> Log:
+    """The log of the home in force. One that is not there is an error, unless it may be created."""
+    from headrace.core.errors import LogError
+    from headrace.core.settings import load_settings
+    from headrace.log import Log
+
+    path = load_settings(home=home).home / "log"
+    if not create and not path.is_dir():
+        raise LogError(
+            f"there is no log in {path.parent}", hint="create a topic first (headrace topics create NAME), or name the home with --home"
+        )
+    return Log(path)
+
+
+def place(text: str, now: datetime | None = None) -> str | int | datetime:
+    """A place in a topic as people write it: `beginning`, `end`, an offset, a time, or a duration that counts back from now.
+
+    >>> place("17"), place("end")
+    (17, 'end')
+    """
+    from headrace.core.durations import duration
+    from headrace.core.errors import SettingsError
+
+    if text in ("beginning", "end"):
+        return text
+    if text.removeprefix("-").isdecimal():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except ValueError:
+        pass
+    try:
+        back: timedelta = duration(text.removesuffix("ago").strip())
+    except SettingsError as error:
+        raise SettingsError(
+            f"{text!r} is not a place in a topic",
+            hint='give "beginning", "end", an offset, a time ("2026-01-01T12:00:00Z") or how long ago ("10 minutes")',
+        ) from error
+    return (now or datetime.now(UTC)) - back
