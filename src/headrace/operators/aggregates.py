@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.operators.changes import OP
+
 ROWS = "_rows"
 TIME = "_time"
 Accumulators = Mapping[str, pl.Expr]
@@ -19,13 +21,17 @@ _UNTYPED = pl.Null()
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column."""
+    """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column.
+
+    `signed`: the input is a changelog, and a retraction (`_op` -1) takes its record out again.
+    """
 
     function: str
     name: str
     inputs: tuple[str, ...] = ()
     filter: str | None = None
     kind: pl.DataType = _UNTYPED
+    signed: bool = False
 
     def part(self, what: str) -> str:
         return f"{self.name}.{what}"
@@ -50,7 +56,8 @@ class Function:
 
 def partials(aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> list[pl.Expr]:
     """Expressions for `group_by().agg()` over records."""
-    named = {ROWS: pl.len().cast(pl.Int64)} | dict(extra or {})
+    signed = any(aggregate.signed for aggregate in aggregates)
+    named = {ROWS: (pl.col(OP).cast(pl.Int64).sum() if signed else pl.len().cast(pl.Int64))} | dict(extra or {})
     for aggregate in aggregates:
         named |= FUNCTIONS[aggregate.function].partial(aggregate)
     return [expression.alias(name) for name, expression in named.items()]
@@ -83,19 +90,31 @@ def _summed(*parts: str) -> Callable[[Aggregate], Accumulators]:
 
 
 def _count(aggregate: Aggregate) -> Accumulators:
+    if aggregate.signed:
+        return {aggregate.part("count"): _signed_count(aggregate)}
     everything = pl.len() if aggregate.filter is None else pl.col(aggregate.filter).sum()
     counted = aggregate.column(0).count() if aggregate.inputs else everything
     return {aggregate.part("count"): counted.cast(pl.Int64)}
 
 
+def _signed_count(aggregate: Aggregate) -> pl.Expr:
+    signs = pl.col(OP).cast(pl.Int64)
+    return aggregate.filtered(signs * pl.col(aggregate.inputs[0]).is_not_null() if aggregate.inputs else signs).sum()
+
+
 def _sum(aggregate: Aggregate) -> Accumulators:
-    values = aggregate.column(0)
-    return {aggregate.part("sum"): values.cast(aggregate.kind).sum(), aggregate.part("count"): values.count().cast(pl.Int64)}
+    return _total(aggregate, aggregate.kind)
 
 
 def _average(aggregate: Aggregate) -> Accumulators:
-    values = aggregate.column(0)
-    return {aggregate.part("sum"): values.cast(pl.Float64).sum(), aggregate.part("count"): values.count().cast(pl.Int64)}
+    return _total(aggregate, pl.Float64())
+
+
+def _total(aggregate: Aggregate, kind: pl.DataType) -> Accumulators:
+    values = pl.col(aggregate.inputs[0]).cast(kind)
+    total = aggregate.filtered(values * pl.col(OP).cast(kind) if aggregate.signed else values).sum()
+    count = _signed_count(aggregate) if aggregate.signed else aggregate.column(0).count().cast(pl.Int64)
+    return {aggregate.part("sum"): total, aggregate.part("count"): count}
 
 
 def _present(aggregate: Aggregate, value: pl.Expr) -> pl.Expr:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from headrace.operators import changes
 from headrace.operators.aggregates import ROWS, TIME, finishes, merges, partials
 from headrace.operators.chunks import Chunks
 from headrace.operators.panes import PANE, PaneTree, WindowSpec, merge_keys
@@ -62,10 +63,12 @@ class Windows:
         results = []
         if inputs:
             united = self._merge_panes(pl.concat(inputs))
+            corrected = self._corrected(united.filter(pl.col(PANE) < time.before), time) if self._spec.until else {}
+            before = {end: list(self._tree.windows([end], only=added)) for end, added in corrected.items()}
             self._panes.add(united, store)
             self._tree.invalidate(united.get_column(PANE).unique().to_list())
-            if self._spec.until:
-                results += self._correct(united.filter(pl.col(PANE) < time.before), time, store)
+            for end, added in corrected.items():
+                results += self._correct(end, added, before[end], store)
         results += self._fire(time)
         limit = time.after - self._spec.size - self._spec.until + 1
         self._panes.drop_before(limit, store)
@@ -78,22 +81,35 @@ class Windows:
         kind = "idle" if time.idle else "on-time"
         if spec.size == spec.hop:
             found = self._panes.between(time.before - spec.size + 1, time.after - spec.size + 1)
-            return [self._finish(found, pl.col(PANE), kind, pl.lit(0))] if found is not None else []
-        ends = self._ends(time.before, time.after)
-        return [self._finish(window, pl.lit(end - spec.size), kind, pl.lit(0)) for end, window in self._tree.windows(ends)]
+            return [changes.added(self._finish(found, pl.col(PANE), kind, pl.lit(0)))] if found is not None else []
+        windows = self._tree.windows(self._ends(time.before, time.after, self._panes.span()))
+        return [changes.added(self._finish(window, pl.lit(end - spec.size), kind, pl.lit(0))) for end, window in windows]
 
-    def _correct(self, corrections: pl.DataFrame, time: EpochTime, store: Store) -> list[pl.DataFrame]:
-        """New results of windows that fired before, for the keys that got records, while they may be corrected."""
+    def _corrected(self, late: pl.DataFrame, time: EpochTime) -> dict[int, pl.DataFrame]:
+        """The ends of windows that fired before and may be corrected, with what late records add to them by key."""
         spec = self._spec
-        panes = corrections.get_column(PANE).unique().to_list()
-        ends = {end for pane in panes for end in self._ends(max(pane, time.before - spec.until), min(pane + spec.size, time.before))}
+        panes = late.get_column(PANE).unique().to_list()
+        low, high = self._panes.span()
+        spread = (min([low, *panes]), max([high, *panes]))
+        ends = {
+            end
+            for pane in panes
+            for end in self._ends(max(pane, time.before - spec.until), min(pane + spec.size, time.before), spread)
+        }  # fmt: skip
+        inside = {end: late.filter((pl.col(PANE) >= end - spec.size) & (pl.col(PANE) < end)).drop(PANE) for end in sorted(ends)}
+        return {end: merge_keys(spec, added) for end, added in inside.items()}
+
+    def _correct(self, end: int, added: pl.DataFrame, before: list[tuple[int, pl.DataFrame]], store: Store) -> list[pl.DataFrame]:
+        """The new results of a window's corrected keys, after the retraction of the old ones."""
+        start = pl.lit(end - self._spec.size)
+        ((_, window),) = self._tree.windows([end], only=added)
+        revised = self._revise(window, added, end, store)
         results = []
-        for end in sorted(ends):
-            inside = (pl.col(PANE) >= end - spec.size) & (pl.col(PANE) < end)
-            added = merge_keys(spec, corrections.filter(inside).drop(PANE))
-            for _, window in self._tree.windows([end], only=added):
-                results.append(self._finish(self._revise(window, added, end, store), pl.lit(end - spec.size), "late", pl.col(_REVISION)))
-        return results
+        if before:
+            numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION))
+            old = _matched(before[0][1], numbers, list(self._spec.by))
+            results.append(changes.retracted(self._finish(old, start, "late", pl.col(_REVISION))))
+        return [*results, changes.added(self._finish(revised, start, "late", pl.col(_REVISION)))]
 
     def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int, store: Store) -> pl.DataFrame:
         """Number the corrections of a window; a key that had no result yet begins with zero."""
@@ -110,10 +126,10 @@ class Windows:
         self._revisions.add(step.filter(pl.col(_REVISION) > 0), store)
         return count
 
-    def _ends(self, after: int, upto: int) -> list[int]:
-        """The ends of windows in (after, upto] that can hold data."""
+    def _ends(self, after: int, upto: int, panes: tuple[int, int]) -> list[int]:
+        """The ends of windows in (after, upto] that can hold one of the panes from the lowest to the highest."""
         spec = self._spec
-        low, high = self._panes.span()
+        low, high = panes
         first = max(after + 1, low + 1)
         first += (spec.offset + spec.size - first) % spec.hop
         return list(range(first, min(upto, high + spec.size) + 1, spec.hop))

@@ -37,6 +37,11 @@ class Node:
         return any(node.changes for node in self.inputs)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell its records apart; empty if nothing does."""
+        return ()
+
+    @property
     def watermarked(self) -> bool:
         return bool(self.inputs) and all(node.watermarked for node in self.inputs)
 
@@ -69,6 +74,11 @@ class Step(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return (self.input,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        kept = self.input.keys
+        return kept if all(name in self.columns.names for name in kept) else ()
 
 
 @dataclass(frozen=True)
@@ -155,6 +165,10 @@ class WindowAggregate(Step):
     emit: Emit = Emit()
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.by, "window_start")
+
+    @property
     def changes(self) -> bool:
         return super().changes or self.emit.until > timedelta(0)
 
@@ -173,6 +187,10 @@ class GroupAggregate(Step):
     outputs: tuple[Output, ...]
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
     def changes(self) -> bool:
         return True
 
@@ -185,6 +203,10 @@ class ToTable(Step):
     ttl: timedelta | None
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
     def changes(self) -> bool:
         return True
 
@@ -192,6 +214,10 @@ class ToTable(Step):
 @dataclass(frozen=True)
 class ToStream(Step):
     """The changes of a table as facts: the columns, and `op` that says insert, update or delete."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def changes(self) -> bool:

@@ -37,9 +37,4 @@ class Bounded:
         return f"bounded {spelled(self.delay)}{idle}"
 
 
-def perfect(idle: timedelta | None = None, max_ahead: timedelta = DEFAULT_AHEAD) -> Bounded:
-    """Each partition is in order: nothing in it is late."""
-    return Bounded(timedelta(0), idle, max_ahead)
-
-
 Watermark = Bounded

@@ -30,8 +30,14 @@ def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str
     def take(frames: list[pl.DataFrame]) -> None:
         for row in pl.concat(frames).to_dicts() if frames else []:
             key = (row["k"], round(row["window_start"].timestamp() * 1e6))
-            results[key] = (row["n"], row["total"], row["top"], row["latest"])
-            panes[key].append((row["pane"], row["revision"]))
+            value = (row["n"], row["total"], row["top"], row["latest"])
+            if row["_op"] > 0:
+                assert key not in results, f"seed {seed}: {key} is given out twice without being retracted"
+                results[key] = value
+                panes[key].append((row["pane"], row["revision"]))
+            else:
+                assert results.pop(key) == value, f"seed {seed}: {key} is retracted with another value than it had"
+                assert row["revision"] == panes[key][-1][1]
 
     for time, records in told.epochs:
         arrived = frame(records)

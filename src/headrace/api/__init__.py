@@ -1,0 +1,1 @@
+"""What the user writes in Python: every method only builds plan nodes."""

@@ -1,0 +1,103 @@
+"""The declaring half of an app: streams in, views and sinks out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from headrace.api.stream import Names, Stream
+from headrace.core.errors import PlanError
+from headrace.core.schema import SchemaLike
+from headrace.core.schema import schema as schema_of
+from headrace.core.where import caller
+from headrace.plan.nodes import Node, Source, column
+from headrace.plan.plan import Output, Plan, Sink, View
+from headrace.plan.watermarks import Watermark
+
+
+class Declaration:
+    """Streams, views and sinks under one name. Declaring starts nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._names: Counter[str] = Counter()
+        self._sources: dict[str, Source] = {}
+        self._outputs: dict[str, Output] = {}
+
+    def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
+        self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
+        late: str = "side",
+    ) -> Stream:  # fmt: skip
+        """A stream of a topic's records. `time` is the column with the event time, `watermark` how far behind it may come.
+
+        Late records go to the topic `<name>.late`; `late="drop"` only counts them.
+        """
+        at = caller()
+        node = Source(name, schema_of(schema), at, (key,) if isinstance(key, str) else tuple(key), time, watermark, late)
+        self._check_source(node)
+        self._sources[name] = node
+        return Stream(self, node)
+
+    def view(self, name: str, stream: Stream, *, key: Names = ()) -> None:
+        """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own."""
+        at = caller()
+        keys = ((key,) if isinstance(key, str) else tuple(key)) or stream.node.keys
+        if not keys:
+            raise PlanError(
+                f"view {name!r}: nothing tells the records of {stream.name!r} apart",
+                why="a view has one row a key",
+                hint='make it a table first: stream.to_table(key="...")',
+                where=at,
+            )
+        for part in keys:
+            column(stream.node, part, f"key of view {name!r}")
+        self._output(View(name, stream.node, keys), at)
+
+    def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
+        """Write the records of a stream, or the changes of a table, to another system, each epoch once."""
+        self._output(Sink(name or f"{stream.name}.sink", stream.node, target), caller())
+
+    def plan(self) -> Plan:
+        """What was declared so far."""
+        return Plan(self.name, tuple(self._outputs.values()))
+
+    def step_name(self, base: str) -> str:
+        """A name for a step: the same for the same declaration, whatever else the app has."""
+        self._names[base] += 1
+        return base if self._names[base] == 1 else f"{base}#{self._names[base]}"
+
+    def _output(self, output: Output, at: str | None) -> None:
+        if output.name in self._outputs:
+            raise PlanError(f"two outputs are called {output.name!r}", hint="give each its own name", where=at)
+        self._outputs[output.name] = output
+
+    def _check_source(self, node: Source) -> None:
+        if node.name in self._sources:
+            raise PlanError(
+                f"stream {node.name!r} is declared twice", hint="declare it once and use it as often as needed", where=node.where
+            )
+        for name in node.key:
+            column(node, name, "key")
+        if node.late not in ("side", "drop"):
+            raise PlanError(
+                f"late={node.late!r} is not known", hint='"side" (to the topic <stream>.late) or "drop" (only counted)', where=node.where
+            )
+        if node.watermark is not None and node.time is None:
+            raise PlanError(
+                f"stream {node.name!r} has a watermark but no time", hint="name the column with the event time: time=", where=node.where
+            )
+        if node.time is not None:
+            self._check_time(node, node.time)
+
+    def _check_time(self, node: Node, time: str) -> None:
+        field = column(node, time, "time")
+        if str(field.type) not in ("timestamp[us, tz=UTC]", "timestamp[us]"):
+            raise PlanError(f"time {time!r} of stream {node.name!r} is {field.type}", hint="declare it as timestamp", where=node.where)
+        assert isinstance(node, Source)
+        if node.watermark is None:
+            raise PlanError(
+                f"stream {node.name!r} has a time but no watermark",
+                why="no window of it would ever close",
+                hint='say how late records may be: watermark=hr.bounded("30 seconds")',
+                where=node.where,
+            )

@@ -1,0 +1,249 @@
+"""Streams and tables as the user declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from headrace.core.durations import Duration, duration
+from headrace.core.errors import PlanError
+from headrace.core.schema import SchemaLike, type_name
+from headrace.core.schema import schema as schema_of
+from headrace.core.where import caller
+from headrace.plan.aggregates import aggregation
+from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
+from headrace.plan.nodes import (
+    PANE_COLUMNS,
+    WINDOW_COLUMNS,
+    Emit,
+    Explode,
+    GroupAggregate,
+    KeyBy,
+    Node,
+    Select,
+    ToStream,
+    ToTable,
+    Transform,
+    Union,
+    Where,
+    WindowAggregate,
+    column,
+)  # fmt: skip
+from headrace.plan.windows import Window
+
+Names = str | Sequence[str]
+
+
+class Namer(Protocol):
+    """Gives each step of an app its own name."""
+
+    def step_name(self, base: str) -> str: ...
+
+
+class Stream:
+    """Facts as they happen. Every method gives a new stream or table; nothing runs."""
+
+    def __init__(self, namer: Namer, node: Node) -> None:
+        self.namer = namer
+        self.node = node
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def columns(self) -> pa.Schema:
+        return self.node.columns
+
+    def where(self, condition: str) -> Stream:
+        """Only the records for which a Spark SQL condition is true."""
+        at = caller()
+        typed = self._typed(parse(condition, at))
+        if typed.type is not None and not pa.types.is_boolean(typed.type) and not pa.types.is_null(typed.type):
+            raise PlanError(f"where({condition!r}) is {type_name(typed.type)}, not a condition", hint="compare it with something", where=at)
+        return self._then(lambda name: Where(name, self.columns, at, self.node, typed), "where")
+
+    def select(self, *columns: str) -> Stream:
+        """These columns, as a Spark SQL select list: `select("url, upper(user) as user")`, or one text a column."""
+        at = caller()
+        named = expand([pair for text in columns for pair in parse_select(text, at)], self.columns)
+        return self._project([(name, self._typed(expression)) for name, expression in named], at, "select")
+
+    def with_columns(self, **columns: str) -> Stream:
+        """All columns, and these besides or in place of those of the same name."""
+        at = caller()
+        made = {name: self._typed(parse(text, at)) for name, text in columns.items()}
+        kept = {name: self._typed(parse(f"`{name}`", at)) for name in self.columns.names}
+        return self._project([*(kept | made).items()], at, "with_columns")
+
+    def flat_map(self, array: str, into: str) -> Stream:
+        """One record for each element of an array, beside the other columns: `flat_map("split(text, ' ')", into="word")`."""
+        at = caller()
+        typed = self._typed(parse(array, at))
+        if typed.type is None or not pa.types.is_list(typed.type):
+            raise PlanError(f"flat_map({array!r}) is not an array", hint="give an expression that makes one, such as split(...)", where=at)
+        element = pa.field(into, typed.type.value_type)
+        columns = pa.schema([*(field for field in self.columns if field.name != into), element])
+        return self._then(lambda name: Explode(name, columns, at, self.node, typed, into), "flat_map")
+
+    def explode(self, column_name: str, into: str | None = None) -> Stream:
+        """One record for each element of an array column, under its name or under `into`."""
+        return self.flat_map(f"`{column_name}`", into or column_name)
+
+    def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:
+        """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; `schema` if it changes the columns."""
+        at = caller()
+        columns = self.columns if schema is None else schema_of(schema)
+        return self._then(lambda name: Transform(name, columns, at, self.node, function), "transform")
+
+    def union(self, *others: Stream) -> Stream:
+        """The records of this stream and others with the same columns."""
+        at = caller()
+        for other in others:
+            if not other.columns.equals(self.columns):
+                raise PlanError(
+                    f"union of {self.name!r} and {other.name!r}: their columns differ",
+                    hint=f"give both the columns {', '.join(self.columns.names)}",
+                    where=at,
+                )
+        nodes = (self.node, *(other.node for other in others))
+        return self._then(lambda name: Union(name, self.columns, at, nodes), "union")
+
+    def key_by(self, *columns: str) -> Stream:
+        """The same records under another key."""
+        at = caller()
+        for name in columns:
+            column(self.node, name, "key_by")
+        return self._then(lambda name: KeyBy(name, self.columns, at, self.node, columns), "key_by")
+
+    def window(self, window: Window, by: Names = ()) -> Windowed:
+        """Windows in event time, per key if `by` names columns; `agg` says what is computed in each."""
+        at = caller()
+        if not self.node.watermarked:
+            raise PlanError(
+                f"{self.name!r} has windows but no watermark",
+                why="no window would ever close",
+                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
+                where=at,
+            )
+        return Windowed(self, window, _names(by, self.node, "window by"))
+
+    def group(self, by: Names, *, ttl: Duration | None = "required") -> Grouped:
+        """All records of a key so far. `ttl` is the event time without a record after which a key is forgotten; None: never."""
+        at = caller()
+        if ttl == "required":
+            raise PlanError(
+                f"group({by!r}) of {self.name!r} has no ttl",
+                why="its state would grow with every new key, for ever",
+                hint='give ttl="30 days", or ttl=None if the keys are few',
+                where=at,
+            )
+        return Grouped(self, _names(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
+
+    def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
+        """The latest record per key, by event time."""
+        at = caller()
+        names = _names(key, self.node, "key")
+        node = ToTable(
+            self.namer.step_name(f"{self.name}.table"), self.columns, at, self.node, names, duration(ttl) if ttl is not None else None
+        )
+        return Table(self.namer, node)
+
+    def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
+        for name, typed in expressions:
+            if typed.type is None:
+                raise PlanError(
+                    f"{typed.expression.text!r}: only Spark knows its type",
+                    why=typed.reason,
+                    hint=f"give it one: cast({typed.expression.text} as string) as {name}",
+                    where=at,
+                )
+        columns = pa.schema([pa.field(name, typed.type) for name, typed in expressions])
+        return self._then(lambda name: Select(name, columns, at, self.node, tuple(expressions)), kind)
+
+    def _typed(self, expression: Expression) -> Typed:
+        return check(expression, self.columns)
+
+    def _then(self, make: Callable[[str], Node], kind: str) -> Stream:
+        return self._like(make(self.namer.step_name(f"{self.name}.{kind}")))
+
+    def _like(self, node: Node) -> Stream:
+        return Stream(self.namer, node)
+
+
+class Table(Stream):
+    """The latest value per key. Its steps work on its changes and keep it a table."""
+
+    def to_stream(self) -> Stream:
+        """The changes of the table as facts: its columns, and `op` with insert, update or delete."""
+        at = caller()
+        columns = pa.schema([*self.columns, pa.field("op", pa.string())])
+        return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
+
+    def _like(self, node: Node) -> Stream:
+        return Table(self.namer, node)
+
+
+class Windowed:
+    """Windows of a stream, before it is said what is computed in them."""
+
+    def __init__(self, stream: Stream, window: Window, by: tuple[str, ...]) -> None:
+        self._stream, self._window, self._by = stream, window, by
+
+    def agg(self, **aggregates: str) -> Results:
+        """Aggregates per window and key, each a Spark SQL aggregate expression: `agg(views="count(*)")`.
+
+        The result has the key, `window_start`, `window_end`, the aggregates, `pane` (on-time, late, idle) and `revision`.
+        """
+        at = caller()
+        node = self._stream.node
+        calls, outputs = aggregation(aggregates, node.columns, at)
+        keys = [node.columns.field(name) for name in self._by]
+        results = [pa.field(output.name, output.expression.type) for output in outputs]
+        columns = pa.schema([*keys, *WINDOW_COLUMNS, *results, *PANE_COLUMNS])
+        _refuse_twice(columns, at)
+        name = self._stream.namer.step_name(f"{node.name}.window")
+        return Results(self._stream.namer, WindowAggregate(name, columns, at, node, self._window, self._by, calls, outputs))
+
+
+class Results(Stream):
+    """The results of windows. `emit` says when they are given out."""
+
+    node: WindowAggregate
+
+    def emit(self, *, until: Duration) -> Results:
+        """Give out a window's result when the watermark passes its end, and correct it for records that come up to `until` later."""
+        return Results(self.namer, replace(self.node, emit=Emit(until=duration(until))))
+
+
+class Grouped:
+    """The groups of a stream, before it is said what is computed of them."""
+
+    def __init__(self, stream: Stream, by: tuple[str, ...], ttl: timedelta | None) -> None:
+        self._stream, self._by, self._ttl = stream, by, ttl
+
+    def agg(self, **aggregates: str) -> Table:
+        """Aggregates per key over everything so far: a table that every record of a key updates."""
+        at = caller()
+        node = self._stream.node
+        calls, outputs = aggregation(aggregates, node.columns, at)
+        results = [pa.field(output.name, output.expression.type) for output in outputs]
+        columns = pa.schema([*(node.columns.field(name) for name in self._by), *results])
+        _refuse_twice(columns, at)
+        name = self._stream.namer.step_name(f"{node.name}.group")
+        return Table(self._stream.namer, GroupAggregate(name, columns, at, node, self._by, self._ttl, calls, outputs))
+
+
+def _names(names: Names, node: Node, role: str) -> tuple[str, ...]:
+    chosen = (names,) if isinstance(names, str) else tuple(names)
+    return tuple(column(node, name, role).name for name in chosen)
+
+
+def _refuse_twice(columns: pa.Schema, at: str | None) -> None:
+    twice = [name for name in columns.names if columns.names.count(name) > 1]
+    if twice:
+        raise PlanError(f"the result has two columns {twice[0]!r}", hint="give the aggregate another name", where=at)

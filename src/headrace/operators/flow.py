@@ -1,0 +1,109 @@
+"""The stateless part of a plan: steps that judge each record by itself, and the exits to operators and sinks behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import polars as pl
+
+from headrace.operators.expressions import REASON, Compiled
+from headrace.operators.expressions import compile as compiled_form
+from headrace.plan.expressions import Typed
+
+# The number of a record in its batch, by which the record as it came is found again.
+ROW = "_row"
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """Only records for which the condition is true."""
+
+    name: str
+    condition: Typed
+
+
+@dataclass(frozen=True)
+class Project:
+    """New columns in place of the old; those of the engine (with an underscore) stay."""
+
+    name: str
+    columns: tuple[tuple[str, Typed], ...]
+
+
+@dataclass(frozen=True)
+class Unnest:
+    """One record for each element of an array; a record with an empty or null array is filtered out."""
+
+    name: str
+    expression: Typed
+    into: str
+
+
+Step = Sieve | Project | Unnest
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step made of a batch: records that go on, how many were filtered, and bad ones with their `_reason`."""
+
+    frame: pl.DataFrame
+    filtered: int = 0
+    bad: pl.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step with its expressions compiled, made once and used for every batch."""
+
+    step: Step
+
+    @cached_property
+    def _compiled(self) -> list[tuple[str, Compiled]]:
+        step = self.step
+        if isinstance(step, Sieve):
+            return [("_true", compiled_form(step.condition))]
+        if isinstance(step, Unnest):
+            return [(step.into, compiled_form(step.expression))]
+        return [(name, compiled_form(typed)) for name, typed in step.columns]
+
+    def run(self, frame: pl.DataFrame) -> Outcome:
+        step = self.step
+        kept = [name for name in frame.columns if not isinstance(step, Project) or name.startswith("_")]
+        kept = [name for name in kept if name not in {name for name, _ in self._compiled}]
+        made, bad = computed(frame, self._compiled, kept)
+        if isinstance(step, Sieve):
+            passed = made.filter(pl.col("_true"))
+            return Outcome(passed.drop("_true"), made.height - passed.height, bad)
+        if isinstance(step, Unnest):
+            full = made.filter(pl.col(step.into).list.len() > 0)
+            return Outcome(full.explode(step.into), made.height - full.height, bad)
+        order = [name for name, _ in step.columns]
+        return Outcome(made.select(*order, *kept), 0, bad)
+
+
+def computed(frame: pl.DataFrame, columns: list[tuple[str, Compiled]], kept: list[str]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """The kept columns and new ones, and the records that an expression could not be computed for."""
+    values = [compiled.value.alias(name) for name, compiled in columns]
+    errors = [compiled.error for _, compiled in columns if compiled.error is not None]
+    if not errors:
+        return frame.select(*kept, *values), None
+    result = frame.select(*kept, *values, pl.coalesce(errors).alias(REASON))
+    failed = result.get_column(REASON).is_not_null()
+    if not failed.any():
+        return result.drop(REASON), None
+    bad = frame.filter(failed).with_columns(result.get_column(REASON).filter(failed))
+    return result.filter(~failed).drop(REASON), bad
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Steps in their order, then the exits and further flows that all get what is left."""
+
+    steps: tuple[Step, ...] = ()
+    exits: tuple[str, ...] = ()
+    branches: tuple[Flow, ...] = ()
+    stages: tuple[Stage, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(Stage(step) for step in self.steps))

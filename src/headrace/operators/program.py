@@ -1,0 +1,264 @@
+"""A plan made ready to run: flows without state, operators with state in levels, and sinks, tied together by packets.
+
+The same program runs in Spark, in the test driver and in the Lab; it does no I/O and knows no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import polars as pl
+import pyarrow as pa
+
+from headrace.operators.accounting import Accounting
+from headrace.operators.aggregates import TIME
+from headrace.operators.changes import OP
+from headrace.operators.exits import ALL, Entry
+from headrace.operators.expressions import REASON, Compiled
+from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.flow import ROW, Flow, computed
+from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
+from headrace.operators.packet import SUSPECTS, Packet, sharded
+from headrace.operators.panes import WindowSpec
+from headrace.operators.sessions import START, STOP, Sessions, SessionSpec
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+from headrace.operators.windows import Windows
+from headrace.plan.expressions import Typed
+
+PARTITION, OFFSET = "_partition", "_offset"
+_ORIGINAL = "_original"
+Stateful = Windows | Sessions | Groups | Latest
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A source: its columns, its event time, what follows it, and whether late records are kept."""
+
+    name: str
+    columns: pa.Schema
+    time: str | None
+    flow: Flow
+    keeps_late: bool = True
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful step: the way in, the columns it gives out, and what follows it."""
+
+    entry: Entry
+    level: int
+    outputs: tuple[tuple[str, Typed], ...]
+    columns: tuple[str, ...]
+    flow: Flow
+    origin: str
+
+    def fresh(self, shard: int) -> Stateful:
+        """The operator of one shard, with no state yet."""
+        spec = self.entry.spec
+        if isinstance(spec, WindowSpec):
+            return Windows(spec)
+        if isinstance(spec, GroupSpec):
+            return Groups(spec, shard)
+        return Latest(spec, shard) if isinstance(spec, TableSpec) else Sessions(spec)
+
+    @cached_property
+    def finish(self) -> list[tuple[str, Compiled]]:
+        return [(name, compiled_form(typed)) for name, typed in self.outputs]
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """A view or sink: the columns it wants, and the key by which its records fold and spread over shards."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One shard of an operator with its state."""
+
+    operator: str
+    shard: int
+    state: Stateful
+
+
+@dataclass
+class Result:
+    """What a stage made in an epoch."""
+
+    packets: list[Packet] = field(default_factory=list)
+    accounting: Accounting = field(default_factory=Accounting)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything a job does with a record."""
+
+    name: str
+    shards: int
+    origins: Mapping[str, Origin]
+    operators: Mapping[str, Operator]
+    outlets: Mapping[str, Outlet]
+
+    @property
+    def levels(self) -> int:
+        """How many operators stand one behind the other at most."""
+        return max((operator.level for operator in self.operators.values()), default=0)
+
+    def closing(self, moment: int) -> int:
+        """The end of the last window that a moment is in: when it has passed, everything of that time is out."""
+        return max((operator.entry.closing(moment) for operator in self.operators.values()), default=moment)
+
+    def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int) -> Result:
+        """Take in a batch of a source's records, with their `_partition` and `_offset`; a time above `limit` is not believed."""
+        return _Pass(self, time, source).ingest(records, limit)
+
+    def step(self, place: Place, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
+        """Let one shard of an operator take in its packets of an epoch, and time move on."""
+        return _Pass(self, time, self.operators[place.operator].origin).operate(place, list(packets), store)
+
+
+class _Pass:
+    """One stage of one epoch at work."""
+
+    def __init__(self, program: Program, time: EpochTime, origin: str) -> None:
+        self._program = program
+        self._time = time
+        self._origin = program.origins[origin]
+        self._records: pl.DataFrame | None = None
+        self._result = Result()
+
+    def ingest(self, records: pl.DataFrame, limit: int) -> Result:
+        origin = self._origin
+        self._records = records
+        frame = records.with_row_index(ROW)
+        if origin.time is not None:
+            frame = frame.with_columns(pl.col(origin.time).cast(pl.Int64).alias(TIME))
+            problem = (
+                pl.when(pl.col(TIME).is_null()).then(pl.lit(f"no event time in {origin.time}"))
+                .when(pl.col(TIME) > limit).then(pl.lit(f"{origin.time} is too far in the future"))
+            )  # fmt: skip
+            frame = frame.with_columns(problem.alias(REASON))
+            bad = frame.filter(pl.col(REASON).is_not_null())
+            frame = frame.filter(pl.col(REASON).is_null()).drop(REASON)
+            self._dead(origin.name, bad)
+        self._result.accounting.add(origin.name, taken=records.height, out=frame.height)
+        self._flow(origin.flow, frame)
+        return self._result
+
+    def operate(self, place: Place, packets: list[Packet], store: Store) -> Result:
+        name, state = place.operator, place.state
+        operator = self._program.operators[name]
+        rows = [packet.frame for packet in packets if packet.kind != SUSPECTS]
+        if isinstance(state, Sessions):
+            suspects = [packet.frame for packet in packets if packet.kind == SUSPECTS]
+            results, late = state.run(rows, suspects, self._time, store)
+            count = sum(frame.height for frame in suspects)
+            lost = 0 if late is None else late.height
+            self._result.accounting.add(name, taken=count, out=count - lost, late=lost)
+            self._late(name, late, place.shard)
+        else:
+            results = state.run(rows, self._time, store)
+        if results:
+            self._give_out(operator, name, pl.concat(results))
+        return self._result
+
+    def _give_out(self, operator: Operator, name: str, results: pl.DataFrame) -> None:
+        kept = [column for column in results.columns if column not in {c for c, _ in operator.finish} and column != ALL]
+        made, bad = computed(results, operator.finish, kept)
+        if bad is not None:
+            # A result that cannot be computed is a dead letter of its own: no record of the input is lost with it.
+            self._result.accounting.add(f"{name}.results", taken=bad.height)
+            self._dead(f"{name}.results", bad)
+        self._flow(operator.flow, made.select(*operator.columns, TIME, OP))
+
+    def _flow(self, flow: Flow, frame: pl.DataFrame) -> None:
+        for stage in flow.stages:
+            taken = frame.height
+            outcome = stage.run(frame)
+            frame = outcome.frame
+            bad = 0 if outcome.bad is None else outcome.bad.height
+            # An array makes several records of one: what goes on is counted where it goes.
+            out = taken - outcome.filtered - bad
+            self._result.accounting.add(stage.step.name, taken=taken, out=out, filtered=outcome.filtered)
+            self._dead(stage.step.name, outcome.bad)
+        for exit_name in flow.exits:
+            self._exit(exit_name, frame)
+        for branch in flow.branches:
+            self._flow(branch, frame)
+
+    def _exit(self, name: str, frame: pl.DataFrame) -> None:
+        if name in self._program.outlets:
+            outlet = self._program.outlets[name]
+            self._result.accounting.add(name, taken=frame.height, out=frame.height)
+            wanted = [column for column in (*outlet.columns, TIME, OP) if column in frame.columns]
+            self._send(name, frame.select(wanted), outlet.key)
+            return
+        entered = self._program.operators[name].entry.enter(frame, self._time, self._program.shards)
+        late = 0 if entered.late is None else entered.late.height
+        bad = 0 if entered.bad is None else entered.bad.height
+        self._result.accounting.add(name, taken=entered.accepted + late + bad, out=entered.accepted, late=late)
+        self._dead(name, entered.bad)
+        self._late(name, entered.late, 0)
+        self._result.packets += entered.packets
+        if entered.suspects is not None:
+            self._suspect(name, entered.suspects)
+
+    def _suspect(self, name: str, suspects: pl.DataFrame) -> None:
+        """Send records that only an operator's state can judge, with what they were when they came."""
+        if self._records is not None:
+            came = self._records[suspects.get_column(ROW)].select(pl.struct(self._origin.columns.names).alias(_ORIGINAL))
+            suspects = suspects.hstack(came)
+        by = self._program.operators[name].entry.spec
+        assert isinstance(by, SessionSpec)
+        self._result.packets += sharded(name, suspects, by.by, self._program.shards, SUSPECTS)
+
+    def _send(self, target: str, frame: pl.DataFrame, key: tuple[str, ...]) -> None:
+        if frame.height:
+            self._result.packets += sharded(target, frame, key, self._program.shards) if key else [Packet(target, 0, frame)]
+
+    def _late(self, step: str, late: pl.DataFrame | None, shard: int) -> None:
+        """Send late records, as they came, to the late topic of their stream, with the window they missed."""
+        if late is None or not self._origin.keeps_late:
+            return
+        if self._records is not None:
+            original = self._records[late.get_column(ROW)].select(self._origin.columns.names)
+        else:
+            original = late.select(_ORIGINAL).unnest(_ORIGINAL) if _ORIGINAL in late.columns else late.drop(START, STOP)
+        moment = pl.Datetime("us", "UTC")
+        why = late.select(
+            pl.lit(step).alias("step"),
+            pl.lit("every window of the record is closed").alias("reason"),
+            pl.lit(self._time.before).cast(moment).alias("watermark"),
+            pl.col(START).cast(moment).alias("window_start"),
+            pl.col(STOP).cast(moment).alias("window_end"),
+        )
+        self._result.packets.append(Packet(f"{self._origin.name}.late", shard, original.hstack(why)))
+
+    def _dead(self, step: str, bad: pl.DataFrame | None) -> None:
+        """Send bad records to the dead letters of their stream, with the reason and the place they came from."""
+        if bad is None or not bad.height:
+            return
+        self._result.accounting.add(step, dead_letter=bad.height)
+        if self._records is not None and ROW in bad.columns:
+            original = self._records[bad.get_column(ROW)]
+            partition, offset = original.get_column(PARTITION), original.get_column(OFFSET)
+            original = original.select(self._origin.columns.names)
+        else:
+            partition = offset = pl.Series([None] * bad.height, dtype=pl.Int64)
+            original = bad.drop(REASON)
+        letters = pl.DataFrame(
+            {
+                "step": pl.Series([step] * bad.height),
+                "reason": bad.get_column(REASON),
+                "partition": partition.cast(pl.Int32),
+                "offset": offset.cast(pl.Int64),
+                "record": original.select(pl.struct(pl.all()).struct.json_encode()).to_series(),
+            }
+        )
+        self._result.packets.append(Packet(f"{self._origin.name}.dead", 0, letters))

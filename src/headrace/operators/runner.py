@@ -1,0 +1,59 @@
+"""A program in one process, epoch by epoch, with its state in memory: the kernel of the test driver and the Lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from headrace.operators.accounting import Accounting
+from headrace.operators.packet import Packet
+from headrace.operators.program import Place, Program, Stateful
+from headrace.operators.store import MemoryStore
+from headrace.operators.time import EpochTime
+
+
+class Runner:
+    """Runs every level of a program for every shard, and gives back what reaches views, sinks, late topics and dead letters."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._stores: dict[tuple[str, int], MemoryStore] = {}
+        self._states: dict[tuple[str, int], Stateful] = {}
+        for name, operator in program.operators.items():
+            for shard in range(program.shards):
+                self._stores[name, shard] = MemoryStore()
+                self._states[name, shard] = operator.fresh(shard)
+
+    def epoch(self, batches: Mapping[str, pl.DataFrame], time: EpochTime, limit: int) -> tuple[dict[str, list[pl.DataFrame]], Accounting]:
+        """One epoch: the batches of the sources, then time moves on. Raises if any record is unaccounted for."""
+        accounting = Accounting()
+        packets: list[Packet] = []
+        for source, records in batches.items():
+            result = self._program.ingest(source, records, time, limit)
+            packets += result.packets
+            accounting.unite(result.accounting)
+        for level in range(1, self._program.levels + 1):
+            for name in [name for name, operator in self._program.operators.items() if operator.level == level]:
+                packets = self._level(name, packets, time, accounting)
+        accounting.check()
+        reached: dict[str, list[pl.DataFrame]] = {}
+        for packet in packets:
+            reached.setdefault(packet.target, []).append(packet.frame)
+        return reached, accounting
+
+    def restart(self) -> None:
+        """Forget everything in memory and go on from the stores, as a job does after a crash."""
+        for (name, shard), state in self._states.items():
+            fresh = self._program.operators[name].fresh(shard)
+            fresh.restore(state.manifest(), self._stores[name, shard])
+            self._states[name, shard] = fresh
+
+    def _level(self, name: str, packets: list[Packet], time: EpochTime, accounting: Accounting) -> list[Packet]:
+        rest = [packet for packet in packets if packet.target != name]
+        for shard in range(self._program.shards):
+            mine = [packet for packet in packets if packet.target == name and packet.shard == shard]
+            result = self._program.step(Place(name, shard, self._states[name, shard]), mine, time, self._stores[name, shard])
+            rest += result.packets
+            accounting.unite(result.accounting)
+        return rest

@@ -1,0 +1,69 @@
+"""A whole plan: the sources, and the views and sinks that want results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.core.errors import PlanError
+from headrace.plan.nodes import Node, Source
+
+
+@dataclass(frozen=True)
+class View:
+    """A table that readers query: the changelog of a node folded by key."""
+
+    name: str
+    node: Node
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A node's records, written elsewhere; `target` is a connector's declaration."""
+
+    name: str
+    node: Node
+    target: Any
+
+
+Output = View | Sink
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an app means: every node that an output needs, in an order in which inputs come first."""
+
+    name: str
+    outputs: tuple[Output, ...]
+
+    def __post_init__(self) -> None:
+        if not self.outputs:
+            raise PlanError(
+                f"app {self.name!r} has no view and no sink", why="nothing would be computed", hint='declare app.view("name", stream)'
+            )
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        found: dict[str, Node] = {}
+        for output in self.outputs:
+            for node in _upstream(output.node):
+                if found.setdefault(node.name, node) is not node and found[node.name] != node:
+                    raise PlanError(f"two steps are called {node.name!r}", hint="build each step once and share it", where=node.where)
+        return tuple(found.values())
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Source))
+
+    def readers(self, node: Node) -> list[Node | Output]:
+        """What takes in the records of a node."""
+        steps: list[Node | Output] = [other for other in self.nodes if any(taken.name == node.name for taken in other.inputs)]
+        return steps + [output for output in self.outputs if output.node.name == node.name]
+
+
+def _upstream(node: Node) -> Iterator[Node]:
+    for before in node.inputs:
+        yield from _upstream(before)
+    yield node

@@ -1,0 +1,160 @@
+"""The test driver: whole apps in virtual time, without a JVM."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.stream import Stream
+from headrace.api.windows import bounded, session, tumbling
+from headrace.core.errors import PlanError, SchemaError
+from headrace.testing.driver import TestDriver
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-01-01T{clock}+00:00")
+
+
+def page_views(app: Declaration, late: str = "side") -> Stream:
+    return app.stream(
+        "page_views",
+        schema="url string, user string, ms int, at timestamp",
+        key="url",
+        time="at",
+        watermark=bounded("10 seconds"),
+        late=late,
+    )
+
+
+def view(url: str | None, clock: str, user: str = "u", ms: int = 1) -> dict[str, Any]:
+    return {"url": url, "user": user, "ms": ms, "at": at(clock)}
+
+
+def test_a_window_fires_when_the_watermark_passes_its_end() -> None:
+    app = Declaration("counts")
+    app.view("per_url", page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00"), view("/a", "12:00:59"), view("/b", "12:01:05")])
+        assert driver.rows("per_url") == []
+        driver.send("page_views", [view("/b", "12:01:10")])
+        assert [(row["url"], row["views"], row["pane"], row["revision"]) for row in driver.rows("per_url")] == [("/a", 2, "on-time", 0)]
+        driver.end()
+        assert [(row["url"], row["views"]) for row in driver.rows("per_url")] == [("/a", 2), ("/b", 2)]
+
+
+def test_a_late_record_goes_to_the_side_with_its_window_and_watermark() -> None:
+    app = Declaration("counts")
+    app.view("per_url", page_views(app).select("url, at").window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.advance("2026-01-01T12:05:00Z")
+        driver.send("page_views", [view("/a", "12:00:30", user="late one"), view("/a", "12:05:30")])
+        (late,) = driver.late("page_views")
+        assert (late["url"], late["user"], late["at"]) == ("/a", "late one", at("12:00:30"))
+        assert (late["watermark"], late["window_start"], late["window_end"]) == (at("12:05:00"), at("12:00:00"), at("12:01:00"))
+        counts = {row["step"]: row for row in driver.accounting()}
+        assert counts["page_views.select.window"] | {"step": ""} == {
+            "step": "", "in": 2, "out": 1, "late": 1, "duplicate": 0, "filtered": 0, "dead_letter": 0,
+        }  # fmt: skip
+
+
+def test_dropping_late_records_must_be_spelled_and_is_counted_all_the_same() -> None:
+    app = Declaration("counts")
+    app.view("per_url", page_views(app, late="drop").window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.advance("2026-01-01T12:05:00Z")
+        driver.send("page_views", [view("/a", "12:00:30")])
+        assert driver.late("page_views") == []
+        assert {row["step"]: row["late"] for row in driver.accounting()}["page_views.window"] == 1
+
+
+def test_a_late_session_record_keeps_all_its_columns() -> None:
+    app = Declaration("visits")
+    app.view("visits", page_views(app).window(session("30 seconds"), by="user").agg(pages="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00")])
+        driver.advance("2026-01-01T12:05:00Z")
+        driver.send("page_views", [view("/old", "12:01:00", ms=7)])
+        (late,) = driver.late("page_views")
+        assert {name: late[name] for name in ("url", "user", "ms", "at")} == view("/old", "12:01:00", ms=7)
+
+
+def test_a_corrected_result_reaches_every_later_step() -> None:
+    app = Declaration("corrections")
+    per_url = page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)").emit(until="1 hour")
+    app.view("per_url", per_url)
+    app.view("rare", per_url.where("views < 2"))
+    app.view("per_hour", per_url.window(tumbling("1 hour")).agg(views="sum(views)", pages="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00"), view("/b", "12:00:01")])
+        driver.advance("2026-01-01T12:02:00Z")
+        assert [row["url"] for row in driver.rows("rare")] == ["/a", "/b"]
+        driver.send("page_views", [view("/a", "12:00:30")])
+        assert [(row["url"], row["views"], row["pane"], row["revision"]) for row in driver.rows("per_url")] == [
+            ("/a", 2, "late", 1),
+            ("/b", 1, "on-time", 0),
+        ]
+        assert [row["url"] for row in driver.rows("rare")] == ["/b"]
+        driver.restart()
+        driver.end()
+        assert [(row["views"], row["pages"]) for row in driver.rows("per_hour")] == [(3, 2)]
+
+
+def test_bad_records_become_dead_letters_and_the_stream_goes_on() -> None:
+    app = Declaration("bad")
+    shares = page_views(app).with_columns(share="100 / ms")
+    app.view("shares", shares.window(tumbling("1 minute"), by="url").agg(top="max(share)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00", ms=0), {"url": "/b", "ms": 1}, view("/c", "12:00:00", ms=4)])
+        driver.end()
+        assert [(row["url"], row["top"]) for row in driver.rows("shares")] == [("/c", 25.0)]
+        letters = driver.dead_letters("page_views")
+        assert [(letter["step"], letter["offset"]) for letter in letters] == [("page_views", 1), ("page_views.with_columns", 0)]
+        assert letters[0]["reason"] == "no event time in at"
+        assert "division by zero" in letters[1]["reason"]
+        assert '"url":"/a"' in letters[1]["record"]
+        assert sum(row["dead_letter"] for row in driver.accounting()) == 2
+
+
+def test_a_time_too_far_ahead_closes_no_window() -> None:
+    app = Declaration("ahead")
+    app.view("per_url", page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.advance("2026-01-01T12:00:00Z")
+        far = {"url": "/a", "at": datetime(2200, 1, 1, tzinfo=UTC)}
+        driver.send("page_views", [view("/a", "12:00:10"), far])
+        assert driver.rows("per_url") == []
+        assert [letter["reason"] for letter in driver.dead_letters("page_views")] == ["at is too far in the future"]
+
+
+def test_a_table_follows_its_stream_and_a_group_counts_without_an_end() -> None:
+    app = Declaration("tables")
+    views = page_views(app)
+    app.view("last_page", views.to_table(key="user"))
+    app.view("per_user", views.group("user", ttl=None).agg(pages="count(*)", time="sum(ms)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00", "ann"), view("/b", "12:00:05", "bob"), view("/c", "11:59:00", "ann")])
+        driver.send("page_views", [view("/d", "12:00:06", "bob")])
+        assert [(row["user"], row["url"]) for row in driver.rows("last_page")] == [("ann", "/a"), ("bob", "/d")]
+        assert [(row["user"], row["pages"], row["time"]) for row in driver.rows("per_user")] == [("ann", 2, 2), ("bob", 2, 2)]
+
+
+@pytest.mark.parametrize("rows", [[{"url": "/a", "colour": "red"}], [{"url": "/a", "ms": "many"}]])
+def test_a_record_that_does_not_fit_is_refused_with_the_columns(rows: list[dict[str, Any]]) -> None:
+    app = Declaration("fit")
+    app.view("urls", page_views(app).to_table(key="url"))
+    with TestDriver(app) as driver, pytest.raises(SchemaError, match="page_views"):
+        driver.send("page_views", rows)
+
+
+def test_an_unknown_view_or_stream_is_named_with_those_there_are() -> None:
+    app = Declaration("names")
+    app.view("urls", page_views(app).to_table(key="url"))
+    with TestDriver(app) as driver:
+        with pytest.raises(PlanError, match="no view 'url'") as error:
+            driver.rows("url")
+        assert "urls" in str(error.value)
+        with pytest.raises(PlanError, match="no stream 'views'"):
+            driver.late("views")
