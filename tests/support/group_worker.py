@@ -69,11 +69,13 @@ class Worker:
         return code
 
 
-def wait_for(condition: Callable[[], _T], within: float = 30) -> _T:
-    """The first answer that counts as true."""
+def wait_for(condition: Callable[[], _T], within: float = 30, *, or_else: _T | None = None) -> _T:
+    """The first answer that counts as true; after the time is over `or_else`, or a failure."""
     deadline = time.monotonic() + within
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"still {found!r} after {within} seconds"
+        if time.monotonic() >= deadline:
+            assert or_else is not None, f"still {found!r} after {within} seconds"
+            return or_else
         threading.Event().wait(0.02)
     return found
 

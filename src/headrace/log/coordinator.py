@@ -36,8 +36,9 @@ class Coordinator:
         def step(before: Roster) -> Roster:
             if member not in before.members:
                 return before
-            now = self._storage.clock.now()
-            beat_at = now if due else before.members[member].heartbeat_at
+            now, me = self._storage.clock.now(), before.members[member]
+            # A pause since the look at the clock may have made it due after all; who is here to say so does not expire itself.
+            beat_at = me.heartbeat_at if me.alive(now) and not due else now
             return self._planned(before, before.beaten(member, topics, beat_at).expired(now)).claimed(member)
 
         return self._group.change(step)

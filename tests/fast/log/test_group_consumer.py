@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from headrace.core.errors import LogError, SettingsError
+from headrace.log.coordinator import Coordinator
 from headrace.log.errors import CorruptLog, Fenced, OffsetOutOfRange, TopicDeleted, UnknownTopic
 from tests.support.groups import indexes, poll, send
 
@@ -239,6 +240,13 @@ def test_a_pause_that_nobody_noticed_costs_nothing(clicks, log, join, clock):
     clock.advance(timedelta(hours=1))
     paused.commit()
     assert paused.committed()["clicks", 0] == 3
+
+
+def test_a_member_that_looks_after_a_pause_does_not_expire_itself(clicks, log, join, clock):
+    member = join()
+    clock.advance(timedelta(seconds=11))
+    roster = Coordinator(log, log.group("billing")).beat(member.member_id, ("clicks",), due=False)
+    assert len(roster.members[member.member_id].owned) == 4
 
 
 def test_heartbeats_keep_the_place_while_a_record_takes_long(clicks, join, clock):
