@@ -37,6 +37,7 @@ from headrace.log.queue import Queue, QueueSettings
 from headrace.log.queue_state import QueueState, state_prefix, state_topic
 from headrace.log.repair import RepairReport, repair
 from headrace.log.retention import Removed, delete_before
+from headrace.log.segment import segment_path
 from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
@@ -226,6 +227,8 @@ class Log:
         `on_revoked` and `on_lost` (see `GroupSettings`); topics may be a pattern (`re.compile("orders-.*")`).
         """
         if group is not None:
+            if isinstance(start, Mapping):
+                raise SettingsError("members of a group cannot start at given offsets", hint="commit them first, or read without group=")
             return GroupConsumer(self, group, topics, group_settings(start=start, **settings), isolation=isolation)
         if settings:
             raise SettingsError(f"{next(iter(settings))!r} is a setting of a group's members", hint='give group="..." too')
@@ -424,12 +427,18 @@ class Log:
 
     def _describe_partition(self, partition: Partition) -> dict[str, Any]:
         state = partition.state()
-        bases = partition.segments(state)
+        sizes = self._sizes(partition)
         return {
-            "partition": partition.index, "start": state.start, "end": state.visible, "segments": len(bases),
-            "bytes": sum(self.disk.size(partition.directory / f"{base:020d}.segment") for base in bases),
+            "partition": partition.index, "start": state.start, "end": state.visible, "segments": len(sizes), "bytes": sum(sizes),
             "max_event_time": max_event_time(partition, state.start, state.visible),
         }  # fmt: skip
+
+    def _sizes(self, partition: Partition) -> list[int]:
+        """The bytes of each segment. Maintenance may take one away between the look at the directory and at the file."""
+        for _ in range(100):
+            with suppress(FileNotFoundError):
+                return [self.disk.size(segment_path(partition.directory, base)) for base in partition.segments(partition.state())]
+        raise LogError(f"the segments of {partition.directory} changed 100 times while they were counted", hint="try again")
 
     def _names(self) -> list[str]:
         return sorted(name for name in self.disk.list(self._topics_path) if not name.startswith("~"))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.core.errors import SchemaError
+from headrace.core.errors import SchemaError, SettingsError
 from headrace.log import Log
 
 COMPACT = {"cleanup.policy": "compact"}
@@ -125,3 +125,9 @@ def test_another_process_sees_the_same(log, tmp_path, clock):
     log.create_topic("a")
     send(log, (b"a", b"1"), (b"a", b"2"))
     assert folded(Log(tmp_path / "log", clock=clock).snapshot("a").table) == {b"a": b"2"}
+
+
+def test_members_of_a_group_cannot_start_at_given_offsets(log):
+    log.create_topic("a")
+    with pytest.raises(SettingsError, match="cannot start at given offsets"):
+        log.consumer("a", group="g", start={0: 0})
