@@ -46,6 +46,17 @@ class GroupConsumer(Consumer):
 
     `poll` is also the heartbeat: without one for `session_timeout` the others take over, and `commit` raises `Fenced`. The
     next `poll` joins anew. `heartbeat()` keeps the place while a record takes long.
+
+    >>> import tempfile; from headrace.log import Log
+    >>> log = Log(tempfile.mkdtemp())
+    >>> topic = log.create_topic("payments")
+    >>> with log.producer() as producer:
+    ...     delivery = producer.send("payments", b"12 EUR")
+    >>> with log.consumer("payments", group="billing", auto_commit=False) as consumer:
+    ...     payments = consumer.poll()
+    ...     consumer.commit()
+    >>> log.describe_group("billing")["partitions"][0]["lag"]
+    0
     """
 
     def __init__(self, storage: Storage, group: str, topics: Topics, settings: GroupSettings, *, isolation: str = "read_committed") -> None:
@@ -53,6 +64,7 @@ class GroupConsumer(Consumer):
         self._group = storage.group(group)
         self._coordinator = Coordinator(storage, self._group)
         self._settings = settings
+        self._process = os.getpid()
         self._topics = [topics] if isinstance(topics, str | re.Pattern) else list(topics)
         for name in self._topics:
             if isinstance(name, str):
@@ -91,7 +103,7 @@ class GroupConsumer(Consumer):
 
         Raises `Fenced`, and commits nothing, if other members may have taken over what this one read.
         """
-        self._refuse_closed()
+        self._refuse_unusable()
         if offsets is None:
             chosen = {place: offset for place, offset in self.positions().items() if self._current(place)}
             changed = {place: offset for place, offset in chosen.items() if self._stored.get(place) != offset}
@@ -120,7 +132,7 @@ class GroupConsumer(Consumer):
 
     def heartbeat(self) -> None:
         """Keep the place in the group while processing takes long; partitions move only in `poll`. Raises `Fenced` if it is lost."""
-        self._refuse_closed()
+        self._refuse_unusable()
         check(self.claim(()), self._coordinator.beat(self._member, self._wanted()))
         self._beat_at = self._storage.clock.now()
 
@@ -131,6 +143,7 @@ class GroupConsumer(Consumer):
         raise LogError("a member of a group is given its partitions", hint="make a consumer without group= to choose them")
 
     def before_poll(self) -> None:
+        self._refuse_unusable()
         now = self._storage.clock.now()
         self._processed = self.positions()
         # A clock that was set back must not keep this member silent.
@@ -139,7 +152,8 @@ class GroupConsumer(Consumer):
             self._take_part(due=due)
         if self._settings.auto_commit and now - self._committed_at >= self._settings.commit_interval // _MICROSECOND:
             self._committed_at = now
-            self._commit_processed(self._processed)
+            if not self._commit_processed(self._processed):
+                self._lose()
 
     def close(self) -> None:
         """Commit if it does so by itself, give up its partitions and leave the group."""
@@ -150,7 +164,7 @@ class GroupConsumer(Consumer):
         self._leave(self.positions() if error is None else self._processed)
 
     def _leave(self, processed: Mapping[TopicPartition, int]) -> None:
-        if self._closed:
+        if self._closed or self._process != os.getpid():
             return
         try:
             if self._settings.auto_commit:
@@ -289,6 +303,12 @@ class GroupConsumer(Consumer):
         if callback is not None and places:
             callback(places)
 
-    def _refuse_closed(self) -> None:
+    def _refuse_unusable(self) -> None:
         if self._closed:
             raise LogError("this consumer is closed", hint="make a new one with log.consumer()")
+        if self._process != os.getpid():
+            raise LogError(
+                f"this consumer belongs to process {self._process}",
+                why="two processes would read and commit as one member",
+                hint="make a consumer in each process, after the fork",
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,7 @@ class GroupSettings:
 
     `on_assigned` and `on_revoked` are called with the partitions that come and go, inside of `poll` and `close`; `on_lost`
     with those that others read already because this member was silent for too long (without it, `on_revoked` is called).
+    `instance` is a name that outlives a restart: who joins under it takes the place of the one before at once.
     """
 
     start: Place = "beginning"
@@ -35,12 +36,6 @@ class GroupSettings:
     on_lost: Callback | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.start, Mapping):
-            raise SettingsError(
-                "a group does not start at an offset for each partition",
-                why="its members would have to agree on them",
-                hint="use log.seek_group before its members join",
-            )
         if self.assignment not in STRATEGIES:
             raise SettingsError(f"assignment={self.assignment!r} is not known", hint=f"use one of {', '.join(STRATEGIES)}")
         if not timedelta(0) < self.heartbeat_interval < self.session_timeout:

@@ -1,5 +1,6 @@
 """Members of a group: joining, leaving, dying, and what each of them reads, with several logs on one directory and a set clock."""
 
+import os
 import random
 import re
 from collections import defaultdict
@@ -299,7 +300,7 @@ def test_a_consumer_that_cannot_start_leaves_no_member_behind(clicks, log, join)
         join(start=7)
     with pytest.raises(SettingsError, match="'middle' is not a place"):
         join(start="middle")
-    with pytest.raises(SettingsError, match="an offset for each partition"):
+    with pytest.raises(SettingsError, match="cannot start at given offsets"):
         join(start={0: 1})
     assert log.describe_group("billing")["members"] == []
     assert len(join().assignment) == 4
@@ -396,6 +397,18 @@ def test_a_closed_member_says_so(clicks, join):
     for call in (member.poll, member.commit, member.heartbeat):
         with pytest.raises(LogError, match="this consumer is closed"):
             call()
+
+
+def test_a_member_is_not_shared_with_a_forked_process(clicks, log, join, monkeypatch):
+    member = join()
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        for call in (member.poll, member.commit, member.heartbeat):
+            with pytest.raises(LogError, match="belongs to process"):
+                call()
+        member.close()
+    poll(member)
+    assert len(member.assignment) == 4
 
 
 class Story:

@@ -92,6 +92,16 @@ def test_auto_commit_waits_for_its_interval_and_for_the_poll_after(payments, log
     assert committed(log) == {PLACE: 4}
 
 
+def test_a_member_whose_own_commit_is_refused_joins_anew_before_it_reads_on(payments, log, join, clock):
+    paused = join(payments, commit_interval="1s", heartbeat_interval="30s", session_timeout="31s")
+    poll(paused)
+    log.group("billing").change(lambda roster: roster.left(paused.member_id))
+    clock.advance(timedelta(seconds=1))
+    before = paused.member_id
+    assert len(poll(paused)) == 10
+    assert paused.member_id != before
+
+
 def test_closing_commits_what_was_read(payments, log, join):
     with join(payments) as member:
         member.poll(timeout="0s", max_rows=4)
