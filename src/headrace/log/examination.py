@@ -6,6 +6,8 @@ records are sound.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -50,40 +52,41 @@ class Examined:
 
 
 def examine(disk: Disk, directory: Path, base: int, end: int | None = None) -> Examined:
-    """Look at every byte of a segment up to the position `end`, by default all of it."""
+    """Look at every byte of a segment up to the position `end`, by default up to where its index says that it ends."""
     found = Examined(base, covers=base, next=base)
     file = disk.open(segment_path(directory, base))
     try:
         data = file.map()
     finally:
         file.close()
-    limit = data.size if end is None else end
     copies = _copies(disk, segment_path(directory, base).with_suffix(INDEX_SUFFIX))
+    limit = max([data.size, *(frame.end for frame in copies.values())]) if end is None else end
     try:
         segment = Segment(disk, directory, base)
         found.columns, found.covers, position = segment.columns, segment.covers, segment.first
     except CorruptLog:
         found.damaged = True
-        position = min([_next_header(data, 0), *copies])
-        _lose(found, copies.get(position) or _header(data, position))
+        position = 0
     while position < limit:
-        position = _step(found, data.slice(0, min(limit, data.size)), position, copies)
-    found.damaged = found.damaged or bool(found.lost) or found.unknown > 0 or data.size < limit
+        following = _step(found, data.slice(0, min(limit, data.size)), position, copies)
+        if following is None:
+            found.unknown = limit - position
+            break
+        position = following
+    found.damaged = found.damaged or bool(found.lost) or found.unknown > 0
     return found
 
 
-def _step(found: Examined, data: pa.Buffer, position: int, copies: dict[int, Frame]) -> int:
-    """Take in the batch at `position`; where to look next."""
+def _step(found: Examined, data: pa.Buffer, position: int, copies: dict[int, Frame]) -> int | None:
+    """Take in the batch at `position`; where to look next, None if nothing is known from there on."""
     own = _header(data, position)
     frame = own or copies.get(position)
     if frame is None or frame.base < found.next:
         found.damaged = True
-        following = _next_header(data, position)
-        if following >= data.size:
-            found.unknown = data.size - position
-            return 1 << 62
-        _lose(found, _header(data, following))
-        return following
+        place = min([*_headers_behind(data, position), *(place for place in copies if place > position)], default=None)
+        if place is not None:
+            _lose(found, _header(data, place) or copies[place])
+        return place
     body = data.slice(position + HEADER, frame.length) if frame.end <= data.size else None
     found.headers.append(frame)
     found.damaged = found.damaged or own is None
@@ -95,9 +98,9 @@ def _step(found: Examined, data: pa.Buffer, position: int, copies: dict[int, Fra
     return frame.end
 
 
-def _lose(found: Examined, following: Frame | None) -> None:
+def _lose(found: Examined, following: Frame) -> None:
     """Give up all offsets before a frame that are not known."""
-    if following is not None and following.base > found.next:
+    if following.base > found.next:
         found.lost.append(range(found.next, following.base))
         found.next = following.base
 
@@ -106,11 +109,11 @@ def _header(data: pa.Buffer, position: int) -> Frame | None:
     return frames.unpack(data.slice(position, HEADER).to_pybytes(), position) if position + HEADER <= data.size else None
 
 
-def _next_header(data: pa.Buffer, position: int) -> int:
-    """The place of the first sound header behind `position`, the end of the file if there is none."""
+def _headers_behind(data: pa.Buffer, position: int) -> Iterator[int]:
+    """The place of the first sound header behind `position`, if there is one."""
     words = np.frombuffer(data, dtype="<u4", count=data.size // 4)[:: frames.ALIGNMENT // 4]
     places = np.flatnonzero(words == frames.MAGIC) * frames.ALIGNMENT
-    return int(next((place for place in places[places > position].tolist() if _header(data, place) is not None), data.size))
+    yield from itertools.islice((place for place in places[places > position].tolist() if _header(data, place) is not None), 1)
 
 
 def _copies(disk: Disk, path: Path) -> dict[int, Frame]:

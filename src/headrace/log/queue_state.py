@@ -117,10 +117,15 @@ class QueueState:
         if now - self._folded_at > self._trusted:
             self.forget()
         self._folded_at = now
-        while batches := self._cursor.read(Limits(), _NAMES):
-            for batch in batches:
-                for row in batch.to_pylist():
-                    self._fold(row)
+        try:
+            while batches := self._cursor.read(Limits(), _NAMES):
+                for batch in batches:
+                    for row in batch.to_pylist():
+                        self._fold(row)
+        except BaseException:
+            # The cursor may be ahead of what was taken in.
+            self.forget()
+            raise
 
     def append(self, change: Change, *, durable: bool = False) -> None:
         """Make a change; other processes see it at once, and it outlives the machine if it is durable."""

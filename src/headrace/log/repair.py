@@ -20,7 +20,7 @@ from headrace.log.maintenance import maintenance_lock
 from headrace.log.mark import RESERVED, START, load_mark, store_mark
 from headrace.log.partition import Partition
 from headrace.log.retention import LEARNED_SUFFIX
-from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_bases, segment_path
+from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_bases, segment_path, start_block
 from headrace.log.segment_writer import SegmentWriter
 from headrace.log.writers import Writers
 
@@ -100,15 +100,22 @@ class _Mender:
                 end = self._end(base, stale) if base == bases[-1] else None
                 found.append(examine(self._disk, self._directory, base, end))
                 covered = found[-1].covers
+                if found[-1].columns is None and self._only_a_start(base):
+                    found[-1].unknown = 0
         return found
 
-    def _end(self, base: int, stale: State | None) -> int | None:
+    def _only_a_start(self, base: int) -> bool:
+        """Whether a segment is as long as its first block, so that no record was ever in it."""
+        columns = [pa.schema(list(self._topic.columns)[:count]) for count in range(1, len(self._topic.columns) + 1)]
+        return self._disk.size(segment_path(self._directory, base)) in {len(start_block(base, base, some)) for some in columns}
+
+    def _end(self, base: int, stale: State | None) -> int:
         if stale is not None and stale.segment == base:
             return stale.position
         try:
             return Segment(self._disk, self._directory, base).recover()
         except CorruptLog:
-            return None
+            return self._disk.size(segment_path(self._directory, base))
 
     def _choose_columns(self, segment: Examined, before: list[Examined], behind: list[Examined]) -> None:
         """Columns for a segment whose first block is damaged: those under which all of it can be read, if only one set of them is."""
@@ -130,7 +137,7 @@ class _Mender:
     def _lose(self, segment: Examined, until: int) -> None:
         """Note what is lost, up to the offset behind the segment if its end says nothing."""
         self.lost += segment.lost
-        if segment.unknown or (segment.next < until and not segment.compacted and segment.damaged):
+        if segment.unknown:
             self.lost.append(range(segment.next, until))
 
     def _rewrite(self, segment: Examined) -> None:

@@ -210,6 +210,15 @@ def test_a_lost_tail_that_nothing_tells_of_is_skipped_by_far(log, topic, reopene
         assert producer.send("a", b"next").result().offset == report.lost[0].stop > 60
 
 
+def test_a_closed_segment_that_was_cut_off_is_given_up_from_there(log, topic):
+    frame = batch_in(log, 1, 2)
+    path = segment(log, 1)
+    path.write_bytes(path.read_bytes()[: frame.position])
+    report = log.repair("a", 0)
+    assert [offset for gap in report.lost for offset in gap] == list(range(frame.base, 40))
+    check_goes_on(log, report.lost)
+
+
 def test_a_missing_last_segment_is_given_up(log, topic):
     segment(log, 2).unlink()
     other = Log(log.path, clock=log.clock)
