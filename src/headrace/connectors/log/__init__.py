@@ -1,0 +1,1 @@
+"""The embedded log as a source and a sink of Spark."""

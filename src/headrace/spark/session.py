@@ -1,0 +1,91 @@
+"""A Spark session as Headrace needs it: quiet, on this machine only unless the master says otherwise, with state that lasts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from headrace.core.errors import JobError
+from headrace.core.settings import Settings
+
+_PATIENCE = 30
+
+# State written with one of these cannot be read with another: they are part of what a checkpoint is.
+STATE = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+}
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.killEnabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def start_session(
+    settings: Settings, *, name: str = "headrace", output: Path | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on the master of the settings. What Spark itself prints goes to the file `output`, if one is given.
+
+    With `output` the JVM has no part in the terminal either: Ctrl-C reaches this process alone, which then decides.
+    """
+    # The workers must be this very interpreter: another one has neither Headrace nor its libraries.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.master.startswith("local"):
+        # Else the driver listens on every address the machine has.
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    options = {
+        "spark.master": settings.master,
+        "spark.app.name": name,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.sql.session.timeZone": "UTC",
+        **QUIET,
+        **STATE,
+        **(config or {}),
+    }
+    conf = SparkConf().setAll(list(options.items()))
+    try:
+        if output is None:
+            return SparkSession.builder.config(conf=conf).getOrCreate()
+        with output.open("ab") as record:
+            gateway = launch_gateway(
+                conf,
+                {  # type: ignore[no-untyped-call]
+                    "stdout": record,
+                    "stderr": subprocess.STDOUT,
+                    "start_new_session": True,
+                },
+            )
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except PySparkRuntimeError as error:
+        raise JobError(
+            f"Spark did not start on {settings.master}: {error}",
+            why=f"its own words are in {output}" if output else None,
+            hint="headrace doctor says what is missing",
+        ) from error
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session and its JVM, and wait until that is gone."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - Spark keeps its JVM for the next session of the process, and has no other way in
+    session.stop()
+    if gateway is None or gateway.proc is None:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
