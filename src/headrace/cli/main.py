@@ -21,10 +21,11 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import compact, doctor, groups, produce, render, tail, topics
+from headrace.cli import compact, demo, doctor, groups, produce, render, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "demo": demo.app,
     "topics": topics.app,
     "produce": produce.produce,
     "tail": tail.tail,

@@ -1,0 +1,1 @@
+"""What `headrace demo` shows, one file a part."""

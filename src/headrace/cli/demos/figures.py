@@ -1,0 +1,98 @@
+"""Rates, lag and the most viewed URLs, from what the log and Spark say at each look."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+_SPAN = 5.0  # seconds that rates are averaged over
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the demo shows at one moment."""
+
+    seconds: float
+    written: int
+    counted: int
+    changes: int
+    rate_in: float
+    rate_out: float
+    lag_rows: int
+    lag_seconds: float
+    batch_seconds: float | None
+    watermark: datetime | None
+    minute: datetime | None
+    top: list[tuple[str, int, int]] = field(default_factory=list)
+    """(url, views in this minute, views in the minute before), the most viewed first."""
+
+    def row(self) -> dict[str, object]:
+        """For programs."""
+        top = [{"url": url, "views": views, "before": before} for url, views, before in self.top]
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {"top": top}
+
+
+class Observer:
+    """Remembers what it saw, to say how fast things change and how long they wait."""
+
+    def __init__(self) -> None:
+        self._written: deque[tuple[float, int]] = deque()
+        self._counted: deque[tuple[float, int]] = deque()
+        self._waiting: deque[tuple[float, int]] = deque()
+        self._views: dict[datetime, dict[str, int]] = {}
+        self.changes = 0
+
+    def learn(self, changed: pa.Table | None) -> None:
+        """Take in counts that changed; a later one of a URL and minute stands for those before."""
+        if changed is None:
+            return
+        self.changes += changed.num_rows
+        for url, minute, views in zip(*(changed[name].to_pylist() for name in ("url", "minute", "views")), strict=True):
+            self._views.setdefault(minute, {})[url] = views
+        for old in sorted(self._views)[:-5]:
+            del self._views[old]
+
+    def look(self, seconds: float, written: int, counted: int, report: Mapping[str, object] | None = None, *, top: int = 10) -> Figures:
+        """What is to be seen `seconds` after the start, when so many views are written and so many of them counted."""
+        self._waiting.append((seconds, written))
+        while self._waiting and self._waiting[0][1] <= counted:
+            self._waiting.popleft()
+        minute = max(self._views, default=None)
+        return Figures(
+            seconds=seconds, written=written, counted=counted, changes=self.changes,
+            rate_in=_rate(self._written, seconds, written), rate_out=_rate(self._counted, seconds, counted),
+            lag_rows=written - counted, lag_seconds=seconds - self._waiting[0][0] if self._waiting else 0.0,
+            batch_seconds=_batch_seconds(report), watermark=_watermark(report), minute=minute, top=self._top(minute, top),
+        )  # fmt: skip
+
+    def _top(self, minute: datetime | None, count: int) -> list[tuple[str, int, int]]:
+        if minute is None:
+            return []
+        before = self._views.get(minute - _MINUTE, {})
+        now = sorted(self._views[minute].items(), key=lambda item: (-item[1], item[0]))
+        return [(url, views, before.get(url, 0)) for url, views in now[:count]]
+
+
+def _rate(seen: deque[tuple[float, int]], seconds: float, count: int) -> float:
+    seen.append((seconds, count))
+    while len(seen) > 2 and seen[0][0] < seconds - _SPAN:
+        seen.popleft()
+    (first, low), (last, high) = seen[0], seen[-1]
+    return (high - low) / (last - first) if last > first else 0.0
+
+
+def _batch_seconds(report: Mapping[str, object] | None) -> float | None:
+    phases = (report or {}).get("durationMs")
+    return phases["triggerExecution"] / 1000 if isinstance(phases, Mapping) and "triggerExecution" in phases else None
+
+
+def _watermark(report: Mapping[str, object] | None) -> datetime | None:
+    times = (report or {}).get("eventTime")
+    text = times.get("watermark") if isinstance(times, Mapping) else None
+    moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    return moment if moment and moment.year > 1970 else None

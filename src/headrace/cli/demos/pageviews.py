@@ -1,0 +1,110 @@
+"""The page view demo: visitors write, Spark counts, and a board shows both until someone stops it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headrace.cli.demos import counting, visitors
+from headrace.cli.demos.counting import Counting
+from headrace.cli.demos.figures import Figures, Observer
+from headrace.core.errors import JobError
+from headrace.core.settings import Settings
+from headrace.log import Log
+
+_LOOK = 0.25
+_PATIENCE = 120.0
+
+
+class PageViews:
+    """One run of the demo, in a `with` block; leaving it ends every process that it started."""
+
+    def __init__(self, settings: Settings, *, rate: float) -> None:
+        self.log = Log(settings.home / "log")
+        visitors.create(self.log)
+        counting.create(self.log)
+        self._settings = settings
+        self._rate = rate
+        # Never polled: its lag is all that was written since the start.
+        self._views = self.log.consumer(visitors.TOPIC, start="end")
+        self._begin = {partition: offset for (_, partition), offset in self._views.positions().items()}
+        self._results = self.log.consumer(counting.RESULT, start="end")
+        self._observer = Observer()
+
+    def __enter__(self) -> PageViews:
+        self._scratch = tempfile.TemporaryDirectory(prefix="headrace-demo-")
+        self._started = time.monotonic()
+        command = [sys.executable, "-m", visitors.__name__, str(self._settings.home), str(self._rate), str(time.time_ns())]
+        self._visitors = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        self._counting = Counting(self.log, self._settings, Path(self._scratch.name), self._begin)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_visitors()
+        self._counting.stop()
+        self._scratch.cleanup()
+
+    def stop_visitors(self) -> None:
+        """Nobody comes any more; what was written is counted to its end."""
+        if self._visitors.stdin is not None:
+            self._visitors.stdin.close()
+        self._visitors.wait()
+
+    def look(self) -> Figures:
+        """How things are now."""
+        report = self._counting.progress()
+        self._refuse_failures()
+        self._observer.learn(self._results.poll(timeout="0s"))
+        written = sum(self._views.lag().values())
+        return self._observer.look(time.monotonic() - self._started, written, self._counted(report), report)
+
+    def looks(self, *, seconds: float | None) -> Iterator[Figures]:
+        """Looks at it until Ctrl-C; with `seconds`, until that time is over and everything is counted."""
+        with _interrupted() as stop:
+            deadline = None
+            while not stop.wait(_LOOK):
+                figures = self.look()
+                yield figures
+                if deadline is not None and figures.lag_rows == 0:
+                    return
+                if seconds is not None and deadline is None and figures.seconds >= seconds:
+                    self.stop_visitors()
+                    deadline = figures.seconds + _PATIENCE
+                if deadline is not None and figures.seconds > deadline:
+                    raise JobError(
+                        f"{figures.lag_rows:,} page views were not counted within {_PATIENCE:.0f} seconds", hint="headrace doctor"
+                    )
+
+    def _counted(self, report: Mapping[str, Any] | None) -> int:
+        end = report["sources"][0]["endOffset"] if report and report["sources"] else None
+        offsets = json.loads(end) if isinstance(end, str) else end
+        return sum(offset - self._begin[int(index)] for index, offset in (offsets or {}).items())
+
+    def _refuse_failures(self) -> None:
+        if self._counting.error is not None:
+            raise JobError(
+                f"the count stopped: {str(self._counting.error).splitlines()[0]}", hint="headrace doctor"
+            ) from self._counting.error
+        if self._visitors.poll():
+            raise JobError(f"the visitors' process ended with code {self._visitors.returncode}")
+
+
+@contextmanager
+def _interrupted() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, for as long as the block lasts."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,132 @@
+"""The demo counts right, and whoever stops it gets the terminal back with nothing left running."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headrace.log import Log
+from tests.support.terminal import plain
+
+DEMO = [sys.executable, "-m", "headrace", "demo", "pageviews"]
+MARK = "HEADRACE_TEST_RUN"
+
+
+def processes_of(run: str) -> list[str]:
+    """Every process, whoever started it, that has the mark of a run in its environment."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={run}".encode() in (directory / "environ").read_bytes():
+                found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
+        except OSError:  # it ended, or is not ours
+            continue
+    return found
+
+
+def wait_until_gone(run: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while left := processes_of(run):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+@contextmanager
+def started(home: Path, *options: str, **streams: object) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    run = uuid.uuid4().hex
+    environment = {**os.environ, MARK: run, "COLUMNS": "100", "TERM": "xterm-256color"}
+    process = subprocess.Popen([*DEMO, "--home", str(home), *options], env=environment, start_new_session=True, **streams)
+    try:
+        yield process, run
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+def test_it_counts_every_page_view_and_ends_by_itself(home):
+    with started(home, "--seconds", "4", "--rate", "1000", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as (process, run):
+        out, err = process.communicate(timeout=240)
+    assert (process.returncode, err) == (0, b"stopping ...\n")
+    *progress, end = [json.loads(line) for line in out.splitlines()]
+    assert end["ended"]
+    assert end["written"] == end["counted"] > 2000
+    assert end["lag_rows"] == end["lag_seconds"] == 0
+    assert all(line["written"] >= line["counted"] for line in progress)
+    wait_until_gone(run, 10)
+
+    log = Log(home / "log")
+    views = log.read("page_views").to_pylist()
+    expected = Counter((view["url"], view["viewed_at"].replace(second=0, microsecond=0)) for view in views)
+    counted = {(row["url"], row["minute"]): row["views"] for row in log.read("views_per_url").to_pylist()}
+    assert len(views) == end["written"]
+    assert counted == expected
+
+
+def test_ctrl_c_on_a_terminal_stops_it_cleanly(home):
+    ours, theirs = pty.openpty()
+    with started(home, "--rate", "500", stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal) as (process, run):
+        os.close(theirs)
+        written = _read_until(ours, "batches of", 240)
+        assert "/search" in plain(written)
+        os.write(ours, b"\x03")
+        pressed = time.monotonic()
+        written += _read_until(ours, None, 60)
+        code = process.wait(60)
+        assert time.monotonic() - pressed < 10
+    os.close(ours)
+    assert code == 0
+    assert "Traceback" not in written
+    assert "page views written and" in plain(written)
+    # The cursor was hidden, and is shown again.
+    assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")
+    wait_until_gone(run, 10)
+
+
+def test_ctrl_c_while_spark_starts_stops_it_too(home):
+    with started(home, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as (process, run):
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        pressed = time.monotonic()
+        _, err = process.communicate(timeout=60)
+        assert time.monotonic() - pressed < 10
+    assert process.returncode == 0
+    assert b"Traceback" not in err
+    wait_until_gone(run, 60)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _read_until(terminal: int, text: str | None, seconds: float) -> str:
+    """What is written until some text is there, or until the end."""
+    written, deadline = b"", time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:  # Linux says EIO when the last writer closed
+            break
+        written += chunk
+        if not chunk or (text is not None and text in plain(written.decode(errors="replace"))):
+            break
+    return written.decode(errors="replace")
