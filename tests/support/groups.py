@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from headrace.log import Consumer, Log
 from headrace.core.keys import partitions_of
+from headrace.log import Consumer, Log
 
 
 def send(log: Log, topic: str, partition: int, count: int) -> None:
