@@ -32,12 +32,18 @@ QUIET = {
 }
 
 
-def start_session(
-    settings: Settings, *, name: str = "headrace", output: Path | None = None, config: Mapping[str, str] | None = None
+def session(
+    settings: Settings,
+    *,
+    name: str = "headrace",
+    cores: int | None = None,
+    output: Path | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session on the master of the settings. What Spark itself prints goes to the file `output`, if one is given.
+    """A session on the master of the settings; a shuffle has as many partitions as it has `cores`.
 
-    With `output` the JVM has no part in the terminal either: Ctrl-C reaches this process alone, which then decides.
+    What Spark itself prints goes to the file `output`, if one is given. With it the JVM has no part in the terminal either:
+    Ctrl-C reaches this process alone, which then decides.
     """
     # The workers must be this very interpreter: another one has neither Headrace nor its libraries.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -51,6 +57,7 @@ def start_session(
         "spark.sql.session.timeZone": "UTC",
         **QUIET,
         **STATE,
+        **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
         **(config or {}),
     }
     conf = SparkConf().setAll(list(options.items()))
@@ -75,10 +82,10 @@ def start_session(
         ) from error
 
 
-def stop_session(session: SparkSession) -> None:
+def stop(running: SparkSession) -> None:
     """Stop a session and its JVM, and wait until that is gone."""
     gateway = SparkContext._gateway  # noqa: SLF001 - Spark keeps its JVM for the next session of the process, and has no other way in
-    session.stop()
+    running.stop()
     if gateway is None or gateway.proc is None:
         return
     gateway.shutdown()

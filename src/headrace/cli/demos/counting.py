@@ -67,24 +67,22 @@ class Counting:
         if self._query is not None:
             self._query.stop()
         if self._session is not None:
-            from headrace.spark.session import stop_session
+            from headrace.spark.session import stop
 
-            stop_session(self._session)
+            stop(self._session)
 
     def _start(self) -> None:
         from headrace.core.errors import HeadraceError
-        from headrace.spark.session import start_session
+        from headrace.spark.session import session
 
         try:
-            session = start_session(
-                self._settings, name="pageviews", output=self._directory / "spark.log", config={"spark.sql.shuffle.partitions": "1"}
-            )
+            running = session(self._settings, name="pageviews", cores=1, output=self._directory / "spark.log")
         except HeadraceError as error:
             self.error = error
             return
-        self._session = session
+        self._session = running
         if self._wanted:
-            self._query = self._counted(session)
+            self._query = self._counted(running)
 
     def _counted(self, session: SparkSession) -> StreamingQuery:
         from pyspark.sql import functions as sql
