@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.expressions import calendar, decimals, readings
+from headrace.operators.expressions import calendar, decimals, floats, readings
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient
 from headrace.operators.expressions.parts import Made, Part, fault, operation
 from headrace.plan.expressions import kinds
-from headrace.plan.expressions.kinds import BOOLEAN, DATE, DOUBLE, STRING
+from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
 from headrace.plan.expressions.nodes import Interval, Kind
 from headrace.plan.expressions.terms import Apply
 
@@ -44,12 +44,26 @@ def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) ->
         return value.cast(dtype(target))
     # Casts that are not strict answer null for what does not fit, and cut fractions off.
     cut = value.cast(dtype(target), strict=False)
+    if kinds.floating(source) and target == BIGINT:
+        # The largest bigint is no double: the one above it still counts as it.
+        cut = pl.when(value == 2.0**63).then(2**63 - 1).otherwise(cut)
     if kinds.integer(source) and _LIMITS[source] <= _LIMITS[target]:
         return cut
     return cut, [fault(cut.is_null() & value.is_not_null(), _OVERFLOW, term)]
 
 
+@operation("saturated timestamp")
+def saturated(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+    """A date as a timestamp; beyond the range it stays at the end."""
+    last = (2**63 - 1) // MICROSECONDS_A_DAY
+    return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(pl.Datetime("us", "UTC"))
+
+
 def _to_decimal(term: Apply, value: pl.Expr, source: Kind, target: pa.Decimal128Type) -> pl.Expr | Made:
+    if kinds.floating(source):
+        made = floats.to_decimal(value, target)
+        # NaN and infinity become null without a word.
+        return made, [fault(made.is_null() & value.is_finite(), _OVERFLOW, term)]
     if isinstance(source, pa.Decimal128Type):
         digits, held = decimals.unscaled(value), source
     else:
@@ -59,7 +73,7 @@ def _to_decimal(term: Apply, value: pl.Expr, source: Kind, target: pa.Decimal128
     if by >= 0 and room >= 0:
         return decimals.scaled(decimals.rescaled(digits, by), target)
     if by < 0:
-        made = decimals.narrowed(digits, -by, target)
+        made = decimals.shortened(digits, -by, target)
     else:
         limit = 10 ** max(0, target.precision - by)
         fits = (digits < decimals.number(limit)) & (digits > decimals.number(-limit))

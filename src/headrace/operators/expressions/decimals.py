@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import staged
-from headrace.operators.expressions.parts import Fault, Made, Part, fault, operation
+from headrace.operators.expressions.parts import Fault, Part, fault
 from headrace.plan.expressions.kinds import BIGINT, as_decimal
 from headrace.plan.expressions.terms import Apply
 
@@ -63,7 +63,7 @@ def division(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, list[Fault]
         frame = frame.with_columns(pl.when(pl.col("b") != 0).then(pl.col("b")).alias("b"))
         if term.operation == "/":
             by = as_decimal(kind).scale - scale_one + scale_two
-            return _fitting(_quotient(frame.with_columns(rescaled(pl.col("a"), by))), as_decimal(kind))
+            return fitting(_quotient(frame.with_columns(rescaled(pl.col("a"), by))), as_decimal(kind))
         return _remainder(frame, term, scale_one, scale_two)
 
     value = staged(kernel, one, two, dtype=dtype(kind))
@@ -84,7 +84,7 @@ def _remainder(frame: pl.LazyFrame, term: Apply, scale_one: int, scale_two: int)
         lifted = pl.col("value") + b
         again = lifted - lifted.truncdiv(b) * b
         frame = frame.with_columns(pl.when(pl.col("value") < 0).then(again).otherwise(pl.col("value")).alias("value"))
-    return _fitting(frame, as_decimal(term.kind or BIGINT))
+    return fitting(frame, as_decimal(term.kind or BIGINT))
 
 
 def _quotient(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -98,7 +98,7 @@ def _quotient(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.with_columns((quotient + step).alias("value"))
 
 
-def _fitting(frame: pl.LazyFrame, kind: pa.Decimal128Type) -> pl.LazyFrame:
+def fitting(frame: pl.LazyFrame, kind: pa.Decimal128Type) -> pl.LazyFrame:
     """`value` as the decimal with these digits, null where they do not fit."""
     return frame.with_columns(fitted(pl.col("value"), kind)[0].alias("value"))
 
@@ -109,36 +109,16 @@ def flipped(term: Apply, part: Part) -> pl.Expr:
     return scaled(digits.abs() if term.operation == "abs" else number(0) - digits, as_decimal(term.kind or BIGINT))
 
 
-def narrowed(digits: pl.Expr, drop: int, kind: pa.Decimal128Type) -> pl.Expr:
-    """The decimal with `drop` digits less behind the point, rounded half up; null where it does not fit."""
+def shortened(digits: pl.Expr, drop: int, kind: pa.Decimal128Type, to_even: bool = False) -> pl.Expr:
+    """The decimal with `drop` digits less behind the point, rounded half up or to even; null where it does not fit."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
-        return _fitting(_rounded(frame, drop, to_even=False), kind)
+        return fitting(without_digits(frame, drop, to_even), kind)
 
     return staged(kernel, digits, dtype=dtype(kind))
 
 
-@operation("round", "bround")
-def rounded(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
-    """Decimals and whole numbers; `bround` takes the even neighbour of a half."""
-    after, source, value = int(str(term.options[0])), parts[0].term.kind, parts[0].value
-    kind, to_even = term.kind or BIGINT, term.operation == "bround"
-    scale = source.scale if isinstance(source, pa.Decimal128Type) else 0
-    if scale <= after:
-        return scaled(unscaled(value), as_decimal(kind))
-
-    def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
-        frame = _rounded(frame, scale - after, to_even).with_columns(rescaled(pl.col("value"), min(max(0, -after), 38)))
-        if isinstance(kind, pa.Decimal128Type):
-            return _fitting(frame, kind)
-        return frame.with_columns(pl.col("value").cast(dtype(kind), strict=False))
-
-    digits = unscaled(value) if isinstance(source, pa.Decimal128Type) else value.cast(pl.Int128)
-    made = staged(kernel, digits, dtype=dtype(kind))
-    return made, [fault(made.is_null() & value.is_not_null(), "overflow", term)]
-
-
-def _rounded(frame: pl.LazyFrame, drop: int, to_even: bool) -> pl.LazyFrame:
+def without_digits(frame: pl.LazyFrame, drop: int, to_even: bool) -> pl.LazyFrame:
     """`value`: a without its last `drop` digits."""
     if drop > 38:
         return frame.with_columns((pl.col("a") * number(0)).alias("value"))
@@ -152,15 +132,3 @@ def _rounded(frame: pl.LazyFrame, drop: int, to_even: bool) -> pl.LazyFrame:
     sign = pl.when(a < 0).then(number(-1)).otherwise(number(1))
     step = pl.when((rest > half) | ((rest == half) & odd)).then(sign).otherwise(number(0))
     return frame.with_columns((quotient + step).alias("value"))
-
-
-@operation("floor", "ceil")
-def to_whole(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
-    source, value = parts[0].term.kind, parts[0].value
-    if isinstance(source, pa.Decimal128Type):
-        digits, step = unscaled(value), number(10**source.scale)
-        whole = digits.floordiv(step) if term.operation == "floor" else number(0) - (number(0) - digits).floordiv(step)
-        return scaled(whole, as_decimal(term.kind or BIGINT))
-    whole = value.floor() if term.operation == "floor" else value.ceil()
-    made = whole.fill_nan(0.0).cast(pl.Int64, strict=False)
-    return made, [fault(made.is_null() & value.is_not_null(), "overflow", term)]

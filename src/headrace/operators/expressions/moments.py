@@ -9,7 +9,8 @@ import polars as pl
 from headrace.operators.expressions import calendar
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.kernels import staged
-from headrace.plan.expressions.moments import DATE_PATTERN, TIMESTAMP_PATTERN, TRIMMED, zone
+from headrace.operators.expressions.zones import in_region, place
+from headrace.plan.expressions.moments import DATE_PATTERN, TIMESTAMP_PATTERN, TRIMMED
 
 _SECOND = 1_000_000
 
@@ -73,21 +74,14 @@ def _local(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 def _zoned(read: pl.DataFrame) -> pl.Series:
     """Local clocks moved by their zones: offsets by arithmetic, regions by the time zone table."""
-    places = {name: zone(name.strip(TRIMMED)) for name in read["zone"].unique().drop_nulls()}
-    offsets = {name: place * _SECOND for name, place in places.items() if isinstance(place, int)}
+    local = pl.col("local")
+    places = {name: place(name.strip(TRIMMED)) for name in read["zone"].unique().drop_nulls()}
+    offsets = {name: found * _SECOND for name, found in places.items() if isinstance(found, int)}
     offset = pl.col("zone").replace_strict(offsets, default=None, return_dtype=pl.Int64)
-    moved = pl.when(pl.col("zone").is_null()).then(pl.col("local")).otherwise(pl.col("local") - offset)
-    for name, place in places.items():
-        if isinstance(place, str):
-            in_region = _in_region(pl.col("local").cast(pl.Int64, strict=False), place).cast(pl.Int128)
-            moved = pl.when(pl.col("zone") == name).then(in_region).otherwise(moved)
-    return read.select(moved.alias("moment")).to_series()
-
-
-def _in_region(local: pl.Expr, region: str) -> pl.Expr:
-    """A clock in a region: of an hour that comes twice the first is meant, one that is left out moves on by the gap."""
-    clock = local.cast(pl.Datetime("us"))
-    known = clock.dt.replace_time_zone(region, ambiguous="earliest", non_existent="null")
-    before = (local - 86_400 * _SECOND).cast(pl.Datetime("us")).dt.replace_time_zone(region, ambiguous="earliest", non_existent="null")
-    offset_before = (local - 86_400 * _SECOND) - before.cast(pl.Int64)
-    return pl.coalesce(known.cast(pl.Int64), local - offset_before)
+    moved = read.select(pl.when(pl.col("zone").is_null()).then(local).otherwise(local - offset).alias("moment")).to_series()
+    for name, found in places.items():
+        if isinstance(found, str):
+            rows = (read["zone"] == name).fill_null(False)
+            clocks = read["local"].filter(rows).cast(pl.Int64, strict=False)
+            moved = moved.scatter(rows.arg_true(), in_region(clocks, found).cast(pl.Int128))
+    return moved

@@ -32,7 +32,7 @@ def read(term: Apply, text: pl.Expr, target: Kind) -> pl.Expr | Made:
     if target == BINARY:
         return text.cast(pl.Binary)
     if isinstance(target, pa.Decimal128Type):
-        value = _decimal(text, target)
+        value = decimal(text, target)
     elif target == BOOLEAN:
         value = _boolean(text)
     elif kinds.floating(target):
@@ -90,7 +90,7 @@ def _hexadecimal(text: pl.Series) -> pl.Series:
     return pl.select(pl.when(rows).then(pl.Series(values))).to_series().alias(text.name)
 
 
-def _decimal(text: pl.Expr, target: pa.Decimal128Type) -> pl.Expr:
+def decimal(text: pl.Expr, target: pa.Decimal128Type) -> pl.Expr:
     """Digits rounded half up to the scale; null for text that is no number and for numbers too large."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:

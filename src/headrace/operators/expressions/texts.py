@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from headrace.operators.expressions.parts import Made, Part, all_of, fault, operation, special
+from headrace.operators.expressions import letters
+from headrace.operators.expressions.parts import Made, Part, all_of, fault, in_turn, operation, special
 from headrace.plan.expressions.patterns import LINE_END
 from headrace.plan.expressions.terms import Apply
 
@@ -30,7 +31,7 @@ def upper(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @operation("lower")
 def lower(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    return parts[0].value.str.to_lowercase()
+    return letters.lower(parts[0].value)
 
 
 @operation("reverse")
@@ -186,7 +187,7 @@ def pad(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @special("concat")
 def concat(term: Apply, parts: tuple[Part, ...]) -> Part:
-    return Part(term, pl.concat_str([part.value for part in parts]), all_of(parts))
+    return Part(term, pl.concat_str([part.value for part in parts]), in_turn(parts))
 
 
 @special("concat_ws")
@@ -204,7 +205,7 @@ def concat_ws(term: Apply, parts: tuple[Part, ...]) -> Part:
 @operation("like", "ilike")
 def like(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
     shape, pattern = (str(option) for option in term.options)
-    text = parts[0].value.str.to_lowercase() if term.operation == "ilike" else parts[0].value
+    text = letters.lower(parts[0].value) if term.operation == "ilike" else parts[0].value
     if shape == "is":
         return text == pattern
     if shape == "starts":

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from headrace.core.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
-from headrace.plan.expressions.kinds import BINARY, BOOLEAN, DATE, FLOAT, NULL, STRING, TIMESTAMP_NTZ
+from headrace.plan.expressions.kinds import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, NULL, STRING, TIMESTAMP_NTZ
 from headrace.plan.expressions.nodes import Interval, Kind
 
+SAME_PLACES = 15
 _FLOAT_TEXT = "the digits of a floating number in text depend on Spark's Java version"
+
+
+def shortest_known(target: pa.Decimal128Type) -> bool:
+    """Where the digits of a double that count for a decimal are the same for every version of Java."""
+    return bool(target.scale <= SAME_PLACES and target.precision - target.scale <= 16)
 
 
 def castable(source: Kind, target: Kind) -> bool:
@@ -43,7 +51,9 @@ def cast_reason(source: Kind, target: Kind) -> str | None:
         return None
     if kinds.nested(source) or kinds.nested(target):
         return f"cast of {kinds.named(source)} to {kinds.named(target)} is evaluated by Spark"
-    if kinds.floating(source) and (target == STRING or kinds.decimal(target)):
+    if kinds.floating(source) and target == STRING:
+        return _FLOAT_TEXT
+    if isinstance(target, pa.Decimal128Type) and (source == FLOAT or (source == DOUBLE and not shortest_known(target))):
         return _FLOAT_TEXT
     if source == BINARY:
         return "bytes need not be text, which only Spark keeps as it is"

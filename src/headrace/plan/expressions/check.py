@@ -7,10 +7,12 @@ from functools import partial
 
 import pyarrow as pa
 
+from headrace.core.errors import PlanError
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
 from headrace.plan.expressions.nodes import Call, Case, Cast, Column, Foreign, Interval, Kind, Literal, Member, Named, Node
+from headrace.plan.expressions.optimiser import NeverFolds, optimised
 from headrace.plan.expressions.problems import unknown_name
 from headrace.plan.expressions.rules.collections import field_of
 from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
@@ -49,6 +51,10 @@ def check(expression: Expression, schema: pa.Schema) -> Typed:
     (DataType(double), True)
     """
     term = _Checker(expression, schema).term(expression.root)
+    try:
+        term = optimised(term)
+    except NeverFolds as problem:
+        raise PlanError(str(problem), hint="write the sum of the constants yourself", where=expression.where) from problem
     reason = next((part.reason for part in term.walk() if isinstance(part, Remote) and part.reason), "")
     if not reason and term.kind == Interval.MONTH:
         reason = "a result of months is left to Spark"

@@ -27,7 +27,7 @@ _EXTRACTED = {
 }  # fmt: skip
 
 
-def typed_literal(grammar: Grammar) -> Literal:
+def typed_literal(grammar: Grammar) -> Literal | Cast:
     """`date '2024-02-29'`, `timestamp '2024-02-29T12:00:00Z'`."""
     start = grammar.token.start
     word = grammar.take().text.lower()
@@ -36,6 +36,8 @@ def typed_literal(grammar: Grammar) -> Literal:
     if value is None:
         raise syntax_error(grammar.text, start, f"{text!r} is not a {word}", grammar.where)
     kind = pa.date32() if word == "date" else pa.timestamp("us") if word == "timestamp_ntz" else TIMESTAMP
+    if isinstance(value, str):
+        return Cast(grammar.since(start), Literal(grammar.since(start), value, pa.string()), kind)
     return Literal(grammar.since(start), value, kind)
 
 
@@ -132,16 +134,17 @@ def _position(grammar: Grammar) -> Node:
 
 
 def _substring(grammar: Grammar) -> Node:
-    start = grammar.take().start
+    start = grammar.token.start
+    name = grammar.take().text.lower()
     grammar.expect("(")
     arguments = [grammar.value()]
     if not grammar.accept("from"):
-        return _rest(grammar, start, "substring", arguments)
+        return _rest(grammar, start, name, arguments)
     arguments.append(grammar.value())
     if grammar.accept("for"):
         arguments.append(grammar.value())
     grammar.expect(")")
-    return Call(grammar.since(start), "substring", tuple(arguments))
+    return Call(grammar.since(start), name, tuple(arguments))
 
 
 def _rest(grammar: Grammar, start: int, name: str, arguments: list[Node]) -> Node:

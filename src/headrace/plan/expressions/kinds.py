@@ -51,6 +51,11 @@ def integer(kind: Kind) -> bool:
     return kind in _INTEGERS
 
 
+def wider_integer(kind: Kind, other: Kind) -> bool:
+    """True when both are whole numbers and the first holds all of the second."""
+    return integer(kind) and integer(other) and _INTEGERS.index(kind) >= _INTEGERS.index(other)
+
+
 def floating(kind: Kind) -> bool:
     return kind in (FLOAT, DOUBLE)
 

@@ -6,9 +6,8 @@ A year has four to six digits (seven in a date), every other part one or two; a 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from functools import cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 DATE_PATTERN = r"^([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?$"
 TIMESTAMP_PATTERN = (
@@ -19,6 +18,8 @@ TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
 
 _SECONDS_PER_DAY = 86_400
 _OFFSET = re.compile(r"(Z)|(?:(?:UTC|GMT|UT)?)([+-])(?:(\d)|(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)")
+_REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+")
+_NOT_JAVAS = frozenset({"ROC", "Factory", "localtime"})
 _SHORT_NAMES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
     "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare", "CNT": "America/St_Johns",
@@ -52,20 +53,20 @@ def read_date(text: str) -> int | None:
     return _days(match) if match else None
 
 
-def read_timestamp(text: str) -> int | None:
-    """Microseconds since 1970-01-01 UTC, or None where Spark refuses the text or would take today's date."""
+def read_timestamp(text: str) -> int | str | None:
+    """Microseconds since 1970-01-01 UTC, the text itself where a region's table of offsets decides, None where Spark refuses it."""
     match = re.match(TIMESTAMP_PATTERN, text.strip(TRIMMED), re.DOTALL)
     days = _days(match) if match else None
     if match is None or days is None:
         return None
     hour, minute, second = (int(part or 0) for part in match.groups()[4:7])
-    if hour > 23 or minute > 59 or second > 59:
+    offset = 0 if match[9] is None else zone(match[9].strip(TRIMMED))
+    if hour > 23 or minute > 59 or second > 59 or offset is None:
         return None
-    seconds = days * _SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
-    offset = 0 if match[9] is None else offset_at(zone(match[9].strip(TRIMMED)), seconds)
-    if offset is None:
-        return None
-    micros = (seconds - offset) * 1_000_000 + int((match[8] or "")[:6].ljust(6, "0"))
+    if isinstance(offset, str):
+        return text
+    seconds = days * _SECONDS_PER_DAY + hour * 3600 + minute * 60 + second - offset
+    micros = seconds * 1_000_000 + int((match[8] or "")[:6].ljust(6, "0"))
     return micros if -(2**63) <= micros < 2**63 else None
 
 
@@ -76,9 +77,9 @@ def _days(match: re.Match[str]) -> int | None:
 
 @cache
 def zone(name: str) -> int | str | None:
-    """Seconds east of UTC for an offset, the name of a region, or None for neither.
+    """Seconds east of UTC for an offset, the name of what may be a region, or None for neither.
 
-    >>> zone("+1:30"), zone("UTC-8"), zone("PST"), zone("Mars/Base")
+    >>> zone("+1:30"), zone("UTC-8"), zone("PST"), zone("+25:00")
     (5400, -28800, 'America/Los_Angeles', None)
     """
     name = re.sub(r"([+-])(\d):", r"\g<1>0\2:", name, count=1)
@@ -86,7 +87,7 @@ def zone(name: str) -> int | str | None:
     name = _SHORT_NAMES.get(name, name)
     match = _OFFSET.fullmatch(name)
     if match is None:
-        return 0 if name in ("UTC", "GMT", "UT") else name if name in _regions() else None
+        return 0 if name in ("UTC", "GMT", "UT") else name if _REGION.fullmatch(name) and name not in _NOT_JAVAS else None
     if match[1]:
         return 0
     hours, minutes, seconds = int(match[3] or match[4]), int(match[5] or 0), int(match[6] or 0)
@@ -94,23 +95,3 @@ def zone(name: str) -> int | str | None:
     if minutes > 59 or seconds > 59 or total > 18 * 3600:
         return None
     return -total if match[2] == "-" else total
-
-
-def offset_at(place: int | str | None, local_seconds: int) -> int | None:
-    """Seconds east of UTC at a local time. In the hour that comes twice the first is meant; one that is left out moves on."""
-    if not isinstance(place, str):
-        return place
-    try:
-        region = ZoneInfo(place)
-    except (ZoneInfoNotFoundError, ValueError):
-        return None
-    year = 1970 + local_seconds // 31_556_952
-    cycles = 0 if 2 <= year <= 9990 else (year - 2000) // 400
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=local_seconds - cycles * 146_097 * _SECONDS_PER_DAY)
-    offset = moment.replace(tzinfo=region).utcoffset()
-    return None if offset is None else int(offset.total_seconds())
-
-
-@cache
-def _regions() -> frozenset[str]:
-    return frozenset(available_timezones())

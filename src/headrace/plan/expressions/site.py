@@ -49,6 +49,8 @@ class Site:
             return term
         if isinstance(term, Constant) and term.value is None:
             return Constant(kind, True, term.text, None)
+        if isinstance(term, Constant) and kinds.wider_integer(kind, term.kind):
+            return Constant(kind, False, term.text, term.value)
         if not castable(term.kind, kind):
             raise self.refuse(f"{term.text} is {_a(term.kind)}, not {_a(kind)}")
         reason = cast_reason(term.kind, kind)

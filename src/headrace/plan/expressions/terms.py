@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.plan.expressions.nodes import Kind, Scalar
 
@@ -14,7 +14,7 @@ class Term:
 
     kind: Kind | None
     nullable: bool
-    text: str
+    text: str = field(compare=False)
 
     def parts(self) -> tuple[Term, ...]:
         return ()

@@ -19,13 +19,14 @@ def case(site: Site, terms: tuple[Term, ...]) -> Term:
 
 @rule("if", arguments=3)
 def choose(site: Site, terms: tuple[Term, ...]) -> Term:
-    return case(Site("case", site.node, site.text, site.where), terms)
+    condition = site.cast(terms[0], BOOLEAN) if terms[0].kind == kinds.NULL else terms[0]
+    return case(Site("case", site.node, site.text, site.where), (condition, *terms[1:]))
 
 
 def _condition(site: Site, term: Term) -> Term:
-    if term.kind not in (None, BOOLEAN, kinds.NULL):
+    if term.kind not in (None, BOOLEAN):
         raise site.refuse(f"a condition is true or false, and {term.text} is {kinds.named(term.kind or BOOLEAN)}")
-    return site.cast(term, BOOLEAN)
+    return term
 
 
 @rule("coalesce", arguments=(1, 100_000))

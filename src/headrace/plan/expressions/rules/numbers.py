@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headrace.plan.expressions import kinds
+from headrace.plan.expressions.casts import SAME_PLACES
 from headrace.plan.expressions.kinds import BIGINT, DOUBLE, INT, STRING
 from headrace.plan.expressions.nodes import Interval
 from headrace.plan.expressions.rules.operators import SIGNED_DIGITS
@@ -61,7 +62,9 @@ def rounded(site: Site, terms: tuple[Term, ...]) -> Term:
 
 
 def _rounded_float(site: Site, operand: Term, digits: int) -> Term:
-    raise LeftToSpark("floating numbers are rounded by their digits in text, which depend on Spark's Java version", operand.kind)
+    if operand.kind != DOUBLE or not 0 <= digits <= SAME_PLACES:
+        raise LeftToSpark("this is rounded by its digits in text, which depend on Spark's Java version", operand.kind)
+    return site.apply(DOUBLE, operand, options=(digits,))
 
 
 def _rounded_decimal(kind: pa.Decimal128Type, digits: int) -> pa.Decimal128Type:

@@ -68,6 +68,8 @@ def forgiving(site: Site, terms: tuple[Term, ...]) -> Term:
     sign = _TRY[site.name]
     if not all(kinds.number(term.kind or DOUBLE) for term in terms):
         raise LeftToSpark(f"{site.name} of other values than numbers is evaluated by Spark")
+    if any(isinstance(term, Apply) and term.operation == "try" for term in terms):
+        raise LeftToSpark(f"{site.name} of another such call is reordered by Spark's optimiser, which changes where it is null")
     left, right = _operands(site, *terms)
     if sign == "/" and not kinds.decimal(left.kind or DOUBLE):
         left, right = site.cast(left, DOUBLE), site.cast(right, DOUBLE)

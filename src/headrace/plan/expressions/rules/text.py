@@ -24,7 +24,7 @@ def _strings(site: Site, *terms: Term) -> list[Term]:
 @rule("lower", "lcase", arguments=1)
 @rule("reverse", arguments=1)
 def mapped(site: Site, terms: tuple[Term, ...]) -> Term:
-    if kinds.array(terms[0].kind or STRING):
+    if site.name == "reverse" and kinds.array(terms[0].kind or STRING):
         raise LeftToSpark("reverse of an array is evaluated by Spark", terms[0].kind)
     return site.apply(STRING, *_strings(site, *terms))
 
@@ -69,7 +69,7 @@ def found_at(site: Site, terms: tuple[Term, ...]) -> Term:
     return site.apply(INT, text, part)
 
 
-@rule("locate", "position", "charindex", arguments=(2, 3))
+@rule("locate", "position", arguments=(2, 3))
 def located(site: Site, terms: tuple[Term, ...]) -> Term:
     part, text = _strings(site, *terms[:2])
     if len(terms) == 2:
@@ -138,7 +138,7 @@ def padded(site: Site, terms: tuple[Term, ...]) -> Term:
     return _null_if(site, STRING, texts[0], width, padding)
 
 
-@rule("concat", "||", arguments=(1, 100_000))
+@rule("concat", arguments=(1, 100_000))
 def joined(site: Site, terms: tuple[Term, ...]) -> Term:
     if any(kinds.array(term.kind) for term in terms if term.kind is not None):
         raise LeftToSpark("concat of arrays is evaluated by Spark")
