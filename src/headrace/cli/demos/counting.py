@@ -6,17 +6,13 @@ import secrets
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from headrace.cli.demos.visitors import TOPIC
 from headrace.core.settings import Settings
 from headrace.log import Log, Topic
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 RESULT = "views_per_url"
 _WATERMARK = "10 seconds"
@@ -41,8 +37,8 @@ class Counting:
         self._directory = directory
         # A new run counts anew: its epochs must not look like those of the run before.
         self._writer = f"pageviews {secrets.token_hex(8)}"
-        self._session: SparkSession | None = None
-        self._query: StreamingQuery | None = None
+        self._session: Any = None
+        self._query: Any = None
         self._wanted = True
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._start, name="spark", daemon=True)
@@ -84,7 +80,7 @@ class Counting:
         if self._wanted:
             self._query = self._counted(running)
 
-    def _counted(self, session: SparkSession) -> StreamingQuery:
+    def _counted(self, session: Any) -> Any:
         from pyspark.sql import functions as sql
 
         from headrace.connectors.log.source import FORMAT, options, source
@@ -104,6 +100,6 @@ class Counting:
             .start()
         )
 
-    def _store(self, counts: DataFrame, epoch: int) -> None:
+    def _store(self, counts: Any, epoch: int) -> None:
         changed: pa.Table = counts.toArrow()
         self._log.append_epoch(RESULT, changed, writer=self._writer, epoch=epoch)
