@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from headrace.log import writers
 from headrace.log.errors import DiskFailed, RecordLost, TransactionState
 from headrace.log.layout import Stored
-from headrace.log.partition import Appended, Author, Partition
+from headrace.log.partition import Appended, Partition
 from headrace.log.storage import Storage
+from headrace.log.writers import Author
 
 _PAUSE = 0.01
 
