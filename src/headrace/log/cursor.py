@@ -20,6 +20,7 @@ from headrace.log.head import State
 from headrace.log.partition import Partition
 from headrace.log.segment import Segment
 
+_FOREVER = 2**63 - 1
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _RETRIES = 100
 
@@ -209,14 +210,17 @@ def offset_for_time(partition: Partition, moment: int) -> int | None:
     return None
 
 
-def max_event_time(partition: Partition, first: int, last: int) -> int | None:
-    """The latest event time among offsets from `first` up to `last`, exclusive; from the index alone where whole batches lie inside."""
+def max_event_time(partition: Partition, first: int, last: int, limit: int = _FOREVER) -> int | None:
+    """The latest event time among offsets from `first` up to `last`, exclusive; from the index alone where whole batches lie inside.
+
+    Times above `limit` do not count: a batch that has one is read.
+    """
     found = frames.NO_TIME
     for segment, index in indexes(partition, max(first, partition.state().start)):
         if segment.base >= last:
             break
         entries = index[(index["next"] > first) & (index["base"] < last)]
-        inside = (entries["base"] >= first) & (entries["next"] <= last)
+        inside = (entries["base"] >= first) & (entries["next"] <= last) & (entries["max_time"] <= limit)
         if inside.any():
             found = max(found, int(entries["max_time"][inside].max()))
         for entry in entries[~inside]:
@@ -224,7 +228,8 @@ def max_event_time(partition: Partition, first: int, last: int) -> int | None:
             stored = segment.records(frame)
             offsets = partition.layout.offsets(frame, stored)
             times = partition.layout.times(frame, stored).filter(pa.array((offsets >= first) & (offsets < last)))
-            latest = pc.max(times.cast(pa.int64())).as_py()
+            known = times.cast(pa.int64())
+            latest = pc.max(known.filter(pc.less_equal(known, limit))).as_py()
             found = max(found, latest if latest is not None else found)
     return None if found == frames.NO_TIME else found
 

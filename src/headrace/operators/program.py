@@ -120,16 +120,17 @@ class Program:
 
     def step(self, place: Place, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
         """Let one shard of an operator take in its packets of an epoch, and time move on."""
-        return _Pass(self, time, self.operators[place.operator].origin).operate(place, list(packets), store)
+        return _Pass(self, time, self.operators[place.operator].origin, place.shard).operate(place, list(packets), store)
 
 
 class _Pass:
     """One stage of one epoch at work."""
 
-    def __init__(self, program: Program, time: EpochTime, origin: str) -> None:
+    def __init__(self, program: Program, time: EpochTime, origin: str, shard: int | None = None) -> None:
         self._program = program
         self._time = time
         self._origin = program.origins[origin]
+        self._shard = shard
         self._records: pl.DataFrame | None = None
         self._result = Result()
 
@@ -219,8 +220,13 @@ class _Pass:
         self._result.packets += sharded(name, suspects, by.by, self._program.shards, SUSPECTS)
 
     def _send(self, target: str, frame: pl.DataFrame, key: tuple[str, ...]) -> None:
-        if frame.height:
-            self._result.packets += sharded(target, frame, key, self._program.shards) if key else [Packet(target, 0, frame)]
+        """Send records to a sink: those of an operator from its own shard, so that each part of a sink has one writer."""
+        if not frame.height:
+            return
+        if self._shard is not None or not key:
+            self._result.packets.append(Packet(target, self._shard or 0, frame))
+        else:
+            self._result.packets += sharded(target, frame, key, self._program.shards)
 
     def _late(self, step: str, late: pl.DataFrame | None, shard: int) -> None:
         """Send late records, as they came, to the late topic of their stream, with the window they missed."""

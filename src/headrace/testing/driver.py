@@ -148,7 +148,9 @@ class TestDriver:
             ) from error
         places = [0] * table.num_rows
         if source.key and self._partitions > 1:
-            places = partitions_of(encode_keys([table.column(name).combine_chunks() for name in source.key]), self._partitions).tolist()
+            keys = encode_keys([table.column(name).combine_chunks() for name in source.key])
+            # Records without a key go to any partition; here to the first.
+            places = [max(0, place) for place in partitions_of(keys, self._partitions).tolist()]
         offsets = []
         for place in places:
             offsets.append(self._offsets[source.name][place])

@@ -1,0 +1,68 @@
+"""A topic of the embedded log as an input of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.connectors.input import Ahead, Position
+from headrace.log import Log
+from headrace.log.cursor import Cursor, max_event_time
+from headrace.log.partition import Partition
+
+
+@dataclass(frozen=True)
+class LogInput:
+    """A topic by its name and the directory of its log; opened anew in each process that uses it."""
+
+    directory: Path
+    topic: str
+    columns: tuple[str, ...]
+    time: str | None
+
+    def beginning(self) -> Position:
+        return {partition.index: partition.state().start for partition in self._partitions()}
+
+    def end(self) -> Position:
+        return {partition.index: partition.state().visible for partition in self._partitions()}
+
+    def ahead(self, start: Position, end: Position, rows: int | None, limit: int) -> Ahead:
+        log = opened(self.directory)
+        topic = log.topic(self.topic)
+        waiting = {index: last - start.get(index, 0) for index, last in end.items() if last > start.get(index, 0)}
+        total = sum(waiting.values())
+        # Every partition moves by the same share, so that none runs ahead of the others in event time.
+        share = 1.0 if rows is None or total <= rows else rows / total
+        position, latest = dict(end), {}
+        for index, last in end.items():
+            first = start.get(index, 0)
+            position[index] = last if index not in waiting else first + max(1, int(waiting[index] * share))
+            if position[index] > first and self.time is not None:
+                found = max_event_time(log.partition(topic, index), first, position[index], limit)
+                if found is not None:
+                    latest[index] = found
+        return Ahead(position, latest)
+
+    def read(self, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
+        log = opened(self.directory)
+        cursor = Cursor(log.partition(log.topic(self.topic), partition), first, outcomes=log.transactions)
+        while batches := cursor.read(columns=(*self.columns, "_partition", "_offset"), until=last):
+            yield from batches
+
+    def _partitions(self) -> list[Partition]:
+        log = opened(self.directory)
+        topic = log.topic(self.topic)
+        return [log.partition(topic, index) for index in range(topic.partitions)]
+
+
+_logs: dict[Path, Log] = {}
+
+
+def opened(directory: Path) -> Log:
+    """One log a process: Spark's Python workers live over many epochs."""
+    if directory not in _logs:
+        _logs[directory] = Log(directory)
+    return _logs[directory]

@@ -1,0 +1,29 @@
+"""All that a job's tasks need, shipped to them as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.connectors.input import Input
+from headrace.operators.program import Program
+from headrace.plan.watermarks import Watermark
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program with its inputs, the log that takes its results, and how it runs."""
+
+    program: Program
+    inputs: Mapping[str, Input]
+    watermarks: Mapping[str, Watermark | None]
+    log: Path
+    keys: Mapping[str, tuple[str, ...]]
+    tasks: int
+    rows_per_epoch: int | None = None
+    until: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.program.name

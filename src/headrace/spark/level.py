@@ -1,0 +1,83 @@
+"""The stateful operators of one level, as a Spark state processor: one call a shard and epoch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from headrace.operators.accounting import Accounting
+from headrace.operators.packet import Packet
+from headrace.operators.program import Place, Stateful
+from headrace.spark import wire
+from headrace.spark.job import Job
+
+# The decoded state of each operator and shard that this worker has met, and the epoch it is of. Workers live over many epochs.
+_held: dict[tuple[str, str, int], tuple[int, Stateful]] = {}
+
+
+class Level(StatefulProcessor):
+    """Runs the operators of one level for each shard; what is meant for later levels and sinks passes through."""
+
+    def __init__(self, job: Job, level: int) -> None:
+        self._job = job
+        self._operators = [name for name, operator in job.program.operators.items() if operator.level == level]
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._blobs = handle.getMapState("blobs", "name string", "blob binary")
+        self._manifest = handle.getValueState("manifest", "content string")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        shard = int(key[0])
+        arrived = [row for chunk in rows for row in chunk.to_dict("records")]
+        time = wire.time_of(arrived[0])
+        stored = self._manifest.get()
+        manifest: dict[str, Any] = json.loads(stored[0]) if stored is not None else {"epoch": 0, "operators": {}}
+        accounting, made = Accounting(), list[Packet]()
+        mine = [row for row in arrived if row["target"] in self._operators]
+        for name in self._operators:
+            store = _SparkStore(self._blobs, name)
+            state = self._state(name, shard, manifest, store)
+            taken = wire.packets(row for row in mine if row["target"] == name)
+            result = self._job.program.step(Place(name, shard, state), taken, time, store)
+            made += result.packets
+            accounting.unite(result.accounting)
+            manifest["operators"][name] = state.manifest()
+            _held[self._job.name, name, shard] = (time.epoch, state)
+        manifest["epoch"] = time.epoch
+        self._manifest.update((json.dumps(manifest),))
+        passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
+        produced = wire.rows(made, accounting, [shard], time, shard)
+        frame = pd.DataFrame(passing, columns=wire.SCHEMA.names)
+        yield pd.concat([frame, produced.to_pandas()]) if passing else produced.to_pandas()
+
+    def close(self) -> None:
+        return
+
+    def _state(self, name: str, shard: int, manifest: dict[str, Any], store: _SparkStore) -> Stateful:
+        """The state as of the last committed epoch: from this worker's memory if it is that, else read."""
+        epoch, state = _held.pop((self._job.name, name, shard), (-1, self._job.program.operators[name].fresh(shard)))
+        if epoch != manifest["epoch"]:
+            state.restore(manifest["operators"].get(name), store)
+        return state
+
+
+class _SparkStore:
+    """The blobs of one operator in Spark's state store."""
+
+    def __init__(self, state: Any, operator: str) -> None:
+        self._state = state
+        self._operator = operator
+
+    def get(self, name: str) -> bytes | None:
+        found = self._state.getValue((f"{self._operator}/{name}",))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, blob: bytes) -> None:
+        self._state.updateValue((f"{self._operator}/{name}",), (blob,))
+
+    def delete(self, name: str) -> None:
+        self._state.removeKey((f"{self._operator}/{name}",))

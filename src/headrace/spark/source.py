@@ -1,0 +1,182 @@
+"""The source of a job: one stream for all its topics, whose offset carries the epoch and the watermark.
+
+Spark writes an epoch's offset down before it runs the epoch, so a recovered epoch sees the very same records and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from headrace.core.clock import SystemClock
+from headrace.operators.accounting import Accounting
+from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.watermark import Progress
+from headrace.spark import wire
+from headrace.spark.job import Job
+
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Records of one partition of one source."""
+
+    source: str
+    partition: int
+    first: int
+    last: int
+
+
+class Task(InputPartition):
+    """What one reader task does in an epoch: some ranges, and for the first one the beats of all shards."""
+
+    def __init__(self, number: int, ranges: Sequence[Range], time: EpochTime, limit: int) -> None:
+        super().__init__((number, tuple(ranges), time, limit))
+
+
+class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans epochs on the driver and reads them in tasks."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._target: Mapping[str, Any] | None = None
+
+    def initialOffset(self) -> Offset:
+        positions = {name: _texts(source.beginning()) for name, source in self._job.inputs.items()}
+        progress = {name: Progress().to_json() for name in self._job.inputs}
+        return {
+            "epoch": 0,
+            "positions": positions,
+            "progress": progress,
+            "watermark": BEGINNING,
+            "idle": False,
+            "limit": END,
+            "ended": False,
+        }
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows = self._job.rows_per_epoch
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = {name: source.end() for name, source in self._job.inputs.items()}
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        now = SystemClock().now()
+        positions, progress, moved = {}, {}, False
+        believed = {name: self._limit(name, now) for name in self._job.inputs}
+        for name, source in self._job.inputs.items():
+            end = self._target[name] if self._target is not None else source.end()
+            ahead = source.ahead(_numbers(start["positions"][name]), end, rows, believed[name])
+            positions[name] = _texts(ahead.position)
+            moved |= positions[name] != start["positions"][name]
+            seen = Progress.from_json(start["progress"][name]).observe(ahead.latest, now)
+            rule = self._job.watermarks[name]
+            progress[name] = seen if rule is None else seen.advance(rule, now, self._job.program.closing)
+        known = [reach.watermark for name, reach in progress.items() if self._job.watermarks[name] is not None]
+        watermark = max(start["watermark"], min(known, default=BEGINNING))
+        ended = bool(start["ended"])
+        if not moved and self._job.until == "end" and not ended:
+            watermark, ended = END, True
+        if not moved and watermark == start["watermark"] and ended == start["ended"]:
+            return start
+        return {
+            "epoch": start["epoch"] + 1,
+            "positions": positions,
+            "progress": {name: reach.to_json() for name, reach in progress.items()},
+            "watermark": watermark,
+            "idle": any(reach.idle for reach in progress.values()),
+            "limit": max(believed.values(), default=END),
+            "ended": ended,
+        }
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        if start["epoch"] == end["epoch"]:
+            return []
+        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"])
+        ranges = [
+            Range(name, int(partition), start["positions"][name].get(partition, 0), last)
+            for name, positions in end["positions"].items()
+            for partition, last in positions.items()
+            if last > start["positions"][name].get(partition, 0)
+        ]
+        shares = _balanced(ranges, self._job.tasks)
+        return [Task(number, share, time, end["limit"]) for number, share in enumerate(shares)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        number, ranges, time, limit = partition.value
+        program = self._job.program
+        packets, accounting = [], Accounting()
+        for name in sorted({part.source for part in ranges}):
+            batches = [
+                batch
+                for part in ranges
+                if part.source == name
+                for batch in self._job.inputs[name].read(part.partition, part.first, part.last)
+            ]
+            if batches:
+                records = pl.from_arrow(pa.Table.from_batches(batches))
+                assert isinstance(records, pl.DataFrame)
+                result = program.ingest(name, records, time, limit)
+                packets += result.packets
+                accounting.unite(result.accounting)
+        yield wire.rows(packets, accounting, range(program.shards) if number == 0 else (), time, 0)
+
+    def _limit(self, name: str, now: int) -> int:
+        rule = self._job.watermarks[name]
+        return END if rule is None else now + rule.max_ahead // timedelta(microseconds=1)
+
+
+def job_source(job: Job) -> type[DataSource]:
+    """The data source of a job, to be registered with Spark."""
+
+    class JobSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "headrace"
+
+        def schema(self) -> str:
+            return wire.DDL
+
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:
+            return JobReader(job)
+
+    return JobSource
+
+
+def _balanced(ranges: list[Range], tasks: int) -> list[list[Range]]:
+    """The ranges cut into so many shares of about the same number of records; always at least one share, for the beats."""
+    total = sum(part.last - part.first for part in ranges)
+    if not total:
+        return [[]]
+    tasks = min(tasks, total)
+    target = -(-total // tasks)
+    shares: list[list[Range]] = [[]]
+    room = target
+    for part in ranges:
+        first = part.first
+        while first < part.last:
+            if not room:
+                shares.append([])
+                room = target
+            taken = min(room, part.last - first)
+            shares[-1].append(Range(part.source, part.partition, first, first + taken))
+            first, room = first + taken, room - taken
+    return shares
+
+
+def _texts(position: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(position.items())}
+
+
+def _numbers(position: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in position.items()}

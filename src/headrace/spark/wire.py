@@ -1,0 +1,49 @@
+"""Packets as rows of a Spark DataFrame: the only form in which data crosses Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.operators.accounting import Accounting
+from headrace.operators.blob import decode, encode
+from headrace.operators.packet import Packet
+from headrace.operators.time import EpochTime
+
+DDL = "shard int, target string, kind string, epoch bigint, before bigint, after bigint, idle boolean, blob binary"
+SCHEMA = pa.schema([
+    ("shard", pa.int32()), ("target", pa.string()), ("kind", pa.string()), ("epoch", pa.int64()),
+    ("before", pa.int64()), ("after", pa.int64()), ("idle", pa.bool_()), ("blob", pa.binary()),
+])  # fmt: skip
+# Rows that are no packets: a beat tells every shard of every level that time moved; counts carry the accounting.
+BEAT, COUNTS = "#beat", "#counts"
+
+
+def rows(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int], time: EpochTime, home: int) -> pa.RecordBatch:
+    """What a stage hands on: its packets, its counts under the shard `home`, and a beat for each shard named."""
+    made: list[tuple[int, str, str, bytes]] = [(packet.shard, packet.target, packet.kind, encode(packet.frame)) for packet in packets]
+    counts = accounting.rows()
+    if counts:
+        made.append((home, COUNTS, "", json.dumps(counts).encode()))
+    made += [(shard, BEAT, "", b"") for shard in beats]
+    columns: list[list[Any]] = [list(column) for column in zip(*made, strict=True)] if made else [[], [], [], []]
+    shards, targets, kinds, blobs = columns
+    constants = [[value] * len(made) for value in (time.epoch, time.before, time.after, time.idle)]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip([shards, targets, kinds, *constants, blobs], SCHEMA, strict=True)],
+        schema=SCHEMA,
+    )
+
+
+def packets(batch: Iterable[dict[str, Any]]) -> Iterator[Packet]:
+    """The packets among rows."""
+    for row in batch:
+        if not row["target"].startswith("#"):
+            yield Packet(row["target"], row["shard"], decode(row["blob"]), row["kind"])
+
+
+def time_of(row: dict[str, Any]) -> EpochTime:
+    return EpochTime(row["epoch"], row["before"], row["after"], row["idle"])
