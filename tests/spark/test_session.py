@@ -1,0 +1,80 @@
+"""A session is quiet, listens on this machine only, keeps its state as decided, and ends with its JVM."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from pyspark import SparkContext
+from headrace.core.settings import Settings
+from headrace.spark.session import STATE, session, stop
+
+def listening(pid):
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            inodes.add(os.readlink(descriptor))
+        except OSError:
+            pass
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                found.append(fields[1].split(":")[0])
+    return found
+
+running = session(Settings(master="local[1]", driver_memory="512m"), name="test", cores=1, output=Path(sys.argv[1]))
+process = SparkContext._gateway.proc
+rows = running.range(3).mapInPandas(lambda frames: frames, "id long").count()
+told = {
+    "rows": rows,
+    "listening": listening(process.pid),
+    "state": {name: running.conf.get(name) for name in STATE} == STATE,
+    "zone": running.conf.get("spark.sql.session.timeZone"),
+    "ui": running.conf.get("spark.ui.enabled"),
+    "python": running.sparkContext.pythonExec == sys.executable,
+    "own terminal": os.getsid(process.pid) != os.getsid(0),
+}
+stop(running)
+told["ended"] = process.poll() is not None
+print(json.dumps(told))
+"""
+
+WITHOUT = """
+import sys
+from pathlib import Path
+from headrace.core.errors import JobError
+from headrace.core.settings import Settings
+from headrace.spark.session import session
+
+try:
+    session(Settings(master="nonsense"), output=Path(sys.argv[1]))
+except JobError as error:
+    print(error.fact, "|", error.hint)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux tells who listens where")
+def test_a_session_is_quiet_local_and_ends_with_its_jvm(tmp_path):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, tmp_path / "spark.log"], capture_output=True, text=True, check=False, timeout=220)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    loopback = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+    assert set(told.pop("listening")) <= loopback
+    assert told == {
+        "rows": 3, "state": True, "zone": "UTC", "ui": "false", "python": True, "own terminal": True, "ended": True,
+    }  # fmt: skip
+    assert (tmp_path / "spark.log").exists()
+
+
+def test_a_master_that_is_not_there_is_told_with_a_hint(tmp_path):
+    done = subprocess.run([sys.executable, "-c", WITHOUT, tmp_path / "spark.log"], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Spark did not start on nonsense: ")
+    assert "headrace doctor" in done.stdout
