@@ -43,6 +43,9 @@ from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
 from headrace.log.writers import Author
 
+# The records that `describe` looks at for the latest event time: those of one segment or two, however many there are.
+_NEWEST = 100_000
+
 
 class Log:
     """Topics under one directory.
@@ -154,7 +157,7 @@ class Log:
             self.disk.remove_tree(grave)
 
     def describe(self, name: str) -> dict[str, Any]:
-        """A topic's declaration, and for each partition its offsets, bytes, segments and latest event time."""
+        """A topic's declaration, and for each partition its offsets, bytes and segments, and the latest event time of its newest records."""
         topic = self.topic(name)
         partitions = [self._describe_partition(self.partition(topic, index)) for index in range(topic.partitions)]
         return {
@@ -430,7 +433,7 @@ class Log:
         sizes = self._sizes(partition)
         return {
             "partition": partition.index, "start": state.start, "end": state.visible, "segments": len(sizes), "bytes": sum(sizes),
-            "max_event_time": max_event_time(partition, state.start, state.visible),
+            "max_event_time": max_event_time(partition, max(state.start, state.visible - _NEWEST), state.visible),
         }  # fmt: skip
 
     def _sizes(self, partition: Partition) -> list[int]:
