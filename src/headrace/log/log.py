@@ -157,7 +157,7 @@ class Log:
             self.disk.remove_tree(grave)
 
     def describe(self, name: str) -> dict[str, Any]:
-        """A topic's declaration, and for each partition its offsets, bytes and segments, and the latest event time of its newest records."""
+        """A topic's declaration, and for each partition its offsets, bytes, segments and the latest event time of its newest records."""
         topic = self.topic(name)
         partitions = [self._describe_partition(self.partition(topic, index)) for index in range(topic.partitions)]
         return {
