@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.expressions import calendar, decimals, floats, readings
+from headrace.operators.expressions import decimals, floats, readings, writing
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient
@@ -118,21 +118,5 @@ def _from_moment(term: Apply, value: pl.Expr, source: Kind, target: Kind) -> pl.
 
 def _written(value: pl.Expr, source: Kind) -> pl.Expr:
     if source == DATE:
-        days = value.cast(pl.Int64)
-        return pl.concat_str([_year(days), calendar.in_cycle(days).dt.to_string("-%m-%d")])
-    if kinds.instant(source):
-        number = value.cast(pl.Int64)
-        days = number.floordiv(MICROSECONDS_A_DAY)
-        of_day = (number - days * MICROSECONDS_A_DAY).cast(pl.Datetime("us")).dt.to_string(" %H:%M:%S%.6f")
-        clock = of_day.str.strip_chars_end("0").str.strip_chars_end(".")
-        short = pl.when(of_day.str.ends_with(".000000")).then(of_day.str.slice(0, 9)).otherwise(clock)
-        return pl.concat_str([_year(days), calendar.in_cycle(days).dt.to_string("-%m-%d"), short])
-    return value.cast(pl.String)
-
-
-def _year(days: pl.Expr) -> pl.Expr:
-    """Four digits at least, with a sign before the year 0 and after 9999."""
-    number = calendar.year(days)
-    digits = number.abs().cast(pl.String).str.zfill(4)
-    sign = pl.when(number > 9999).then(pl.lit("+")).when(number < 0).then(pl.lit("-")).otherwise(pl.lit(""))
-    return pl.concat_str([sign, digits])
+        return writing.date_text(value)
+    return writing.timestamp_text(value) if kinds.instant(source) else value.cast(pl.String)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 import polars as pl
 
-from headrace.operators.expressions import calendar
+from headrace.operators.expressions import calendar, iso
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.kernels import staged
 from headrace.operators.expressions.zones import in_region, place
@@ -50,6 +51,17 @@ def timestamp(text: pl.Expr) -> pl.Expr:
 
 def _timestamps(frame: pl.LazyFrame) -> pl.LazyFrame:
     text = frame.collect(engine="in-memory").to_series()
+    moments, known = iso.read(text)
+    value = pl.Series("value", moments)
+    others = ~known & text.is_not_null().to_numpy()
+    value = pl.select(pl.when(pl.Series(known)).then(value).alias("value")).to_series()
+    if others.any():
+        value = value.scatter(np.flatnonzero(others), _any_form(text.filter(pl.Series(others))))
+    return value.cast(pl.Datetime("us", "UTC")).to_frame().lazy()
+
+
+def _any_form(text: pl.Series) -> pl.Series:
+    """Microseconds since 1970 of texts in any form, null where it is none."""
     bare = text.str.strip_chars(TRIMMED)
     timed = text.str.contains(r"^T[0-9]") | bare.str.contains(r"^[0-9]{1,2}:")
     if timed.any():
@@ -57,7 +69,7 @@ def _timestamps(frame: pl.LazyFrame) -> pl.LazyFrame:
         bare = pl.select(pl.when(timed).then(pl.lit(today) + bare.str.strip_prefix("T")).otherwise(bare)).to_series()
     read = _local(bare.alias("a").to_frame().lazy()).collect(engine="in-memory")
     moments = read["local"] if read["zone"].null_count() == len(text) else _zoned(read)
-    return moments.cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC")).alias("value").to_frame().lazy()
+    return moments.cast(pl.Int64, strict=False)
 
 
 def _local(frame: pl.LazyFrame) -> pl.LazyFrame:

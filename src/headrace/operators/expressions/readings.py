@@ -52,9 +52,7 @@ def _article(target: Kind) -> str:
 
 
 def _whole(text: pl.Expr, target: Kind) -> pl.Expr:
-    bare = text.str.strip_chars(TRIMMED)
-    signless = pl.when(bare.str.contains(r"^[+-]?[0-9]+$")).then(bare.str.strip_prefix("+"))
-    return signless.cast(dtype(target), strict=False)
+    return text.str.strip_chars(TRIMMED).cast(dtype(target), strict=False)
 
 
 def _boolean(text: pl.Expr) -> pl.Expr:

@@ -8,7 +8,6 @@ import polars as pl
 
 from headrace.operators.expressions import letters
 from headrace.operators.expressions.parts import Made, Part, all_of, fault, in_turn, operation, special
-from headrace.plan.expressions.patterns import LINE_END
 from headrace.plan.expressions.terms import Apply
 
 _LAST = 2**31 - 1
@@ -75,6 +74,9 @@ def ascii_code(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 def substring(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
     """From the first character as 1, from the end when negative; 0 counts as 1."""
     text, start = parts[0].value, parts[1].value
+    first, count = parts[1].constant, parts[2].constant if len(parts) == 3 else _LAST
+    if isinstance(first, int) and isinstance(count, int) and first >= 0:
+        return text.str.slice(max(first - 1, 0), max(count, 0))
     long = _whole(text.str.len_chars())
     begin = pl.when(_whole(start) > 0).then(_whole(start) - 1).when(_whole(start) < 0).then(long + _whole(start)).otherwise(0)
     end = begin + (_whole(parts[2].value) if len(parts) == 3 else _LAST)
@@ -200,27 +202,3 @@ def concat_ws(term: Apply, parts: tuple[Part, ...]) -> Part:
         return Part(term, joined, all_of(parts))
     joined = pl.concat_list([text.value for text in texts]).list.drop_nulls().list.join(separator.value)
     return Part(term, pl.when(separator.value.is_not_null()).then(joined), all_of(parts))
-
-
-@operation("like", "ilike")
-def like(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    shape, pattern = (str(option) for option in term.options)
-    text = letters.lower(parts[0].value) if term.operation == "ilike" else parts[0].value
-    if shape == "is":
-        return text == pattern
-    if shape == "starts":
-        return text.str.starts_with(pattern)
-    if shape == "ends":
-        return text.str.ends_with(pattern)
-    return text.str.contains(pattern, literal=shape == "contains")
-
-
-@operation("rlike")
-def rlike(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    pattern, dollar = str(term.options[0]), bool(term.options[1])
-    text = parts[0].value
-    found = text.str.contains(pattern)
-    if not dollar:
-        return found
-    # Java's dollar also stands before a line end that closes the text.
-    return found | text.str.replace(LINE_END, "").str.contains(pattern)

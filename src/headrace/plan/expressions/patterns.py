@@ -77,11 +77,27 @@ def plain_text(pattern: str) -> str:
     return "" if _MEANING & set(unescaped) else bare
 
 
-def search_pattern(pattern: str) -> tuple[Scalar, ...]:
-    """(regular expression, whether it has a dollar) for a search anywhere in a text."""
+@dataclass(frozen=True)
+class Search:
+    """A translated pattern: does it have a dollar, how many groups, may it match nothing, is a group repeated."""
+
+    expression: str
+    dollar: bool
+    groups: int
+    empty: bool
+    repeated_group: bool
+
+
+def search_pattern(pattern: str) -> Search:
+    """The pattern for a search anywhere in a text.
+
+    >>> search_pattern(r"^(\\d+)-x").expression
+    '^([0-9]+)\\\\x{2d}x'
+    """
     flags = re.match(r"\(\?([is]+)\)", pattern)
     reader = _Pattern(pattern[flags.end() :] if flags else pattern, flags[1] if flags else "")
-    return reader.whole(), reader.dollar
+    whole = reader.whole()
+    return Search(whole.text, reader.dollar, reader.groups, whole.empty, reader.repeated_group)
 
 
 def _literal(sign: str) -> str:
@@ -90,11 +106,13 @@ def _literal(sign: str) -> str:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A translated piece; `ends` when a dollar closes it, `size` how often its parts are repeated."""
+    """A translated piece; `ends` when a dollar closes it, `size` how often its parts are repeated, `empty` if it may match nothing."""
 
     text: str
     ends: bool = False
     size: int = 1
+    empty: bool = False
+    grouped: bool = False
 
 
 class _Pattern:
@@ -105,12 +123,14 @@ class _Pattern:
         self._ignore_case = "i" in flags
         self._dot = "(?s:.)" if "s" in flags else _DOT
         self.dollar = False
+        self.groups = 0
+        self.repeated_group = False
 
-    def whole(self) -> str:
+    def whole(self) -> _Piece:
         found = self._alternatives()
         if self._rest:
             raise Untranslatable("a parenthesis is closed that was not opened")
-        return found.text
+        return found
 
     def _take(self, count: int = 1) -> str:
         if len(self._rest) < count:
@@ -123,8 +143,13 @@ class _Pattern:
         while self._rest.startswith("|"):
             self._take()
             pieces.append(self._sequence())
-        size = sum(piece.size for piece in pieces)
-        return _Piece("|".join(piece.text for piece in pieces), any(piece.ends for piece in pieces), size)
+        return _Piece(
+            "|".join(piece.text for piece in pieces),
+            any(piece.ends for piece in pieces),
+            sum(piece.size for piece in pieces),
+            any(piece.empty for piece in pieces),
+            any(piece.grouped for piece in pieces),
+        )
 
     def _sequence(self) -> _Piece:
         pieces: list[_Piece] = []
@@ -132,8 +157,13 @@ class _Pattern:
             if pieces and pieces[-1].ends:
                 raise Untranslatable("a dollar stands before the end")
             pieces.append(self._repeated(self._atom()))
-        size = sum(piece.size for piece in pieces)
-        return _Piece("".join(piece.text for piece in pieces), bool(pieces) and pieces[-1].ends, size)
+        return _Piece(
+            "".join(piece.text for piece in pieces),
+            bool(pieces) and pieces[-1].ends,
+            sum(piece.size for piece in pieces),
+            all(piece.empty for piece in pieces),
+            any(piece.grouped for piece in pieces),
+        )
 
     def _repeated(self, piece: _Piece) -> _Piece:
         match = re.match(r"(?:[*+?]|\{(\d{1,4})(?:,(\d{0,4}))?\})\??", self._rest)
@@ -147,7 +177,9 @@ class _Pattern:
         size = piece.size * max(int(match[1] or 1), int(match[2] or 1))
         if size > _MOST_REPEATS:
             raise Untranslatable("too many repetitions")
-        return _Piece(piece.text + match.group(), False, size)
+        self.repeated_group |= piece.grouped and match.group() != "?"
+        none = match.group()[0] in "*?" or match[1] == "0"
+        return _Piece(piece.text + match.group(), False, size, piece.empty or none, piece.grouped)
 
     def _atom(self) -> _Piece:
         sign = self._take()
@@ -162,10 +194,10 @@ class _Pattern:
         if sign == "^":
             if self._rest[:1] in tuple("*+?{"):
                 raise Untranslatable("a repeated anchor")
-            return _Piece("^")
+            return _Piece("^", empty=True)
         if sign == "$":
             self.dollar = True
-            return _Piece("$", ends=True)
+            return _Piece("$", ends=True, empty=True)
         if sign in "*+?{":
             raise Untranslatable(f"{sign!r} with nothing to repeat")
         return _Piece(self._sign(sign))
@@ -174,12 +206,14 @@ class _Pattern:
         if self._rest.startswith("?") and not self._rest.startswith("?:"):
             raise Untranslatable("a special group")
         capturing = not self._rest.startswith("?:")
+        self.groups += capturing
         if not capturing:
             self._take(2)
         inner = self._alternatives()
         if self._take() != ")":
             raise Untranslatable("a parenthesis is not closed")
-        return _Piece(("(" if capturing else "(?:") + inner.text + ")", inner.ends, inner.size)
+        text = ("(" if capturing else "(?:") + inner.text + ")"
+        return _Piece(text, inner.ends, inner.size, inner.empty, capturing or inner.grouped)
 
     def _sign(self, sign: str) -> str:
         if self._ignore_case and sign.isascii() and sign.isalpha():

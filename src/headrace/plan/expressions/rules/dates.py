@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from headrace.core.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, DATE, DOUBLE, INT, STRING
@@ -159,3 +161,24 @@ def _unit(site: Site, term: Term) -> str:
     if word not in _UNITS:
         raise site.refuse(f"{word!r} is not a unit of time", f"one of {', '.join(_UNITS)}")
     return _UNITS[word]
+
+
+_FORMAT = re.compile(r"(([A-Za-z])\2*)|'((?:[^']|'')*)'|([^A-Za-z'\[\]{}#]+)|(.)", re.DOTALL)
+_FORMATTED = frozenset({"yyyy", "MM", "dd", "HH", "mm", "ss", "S", "SS", "SSS", "SSSS", "SSSSS", "SSSSSS"})
+
+
+@rule("date_format", arguments=2)
+def formatted(site: Site, terms: tuple[Term, ...]) -> Term:
+    """Evaluated here for numbers of two digits, years of four and fractions of seconds; names and zones are Java's."""
+    pattern = site.literal(site.wants(terms[1], STRING), "a format").value
+    moment = _timestamp(site, terms[0])
+    if not isinstance(pattern, str):
+        return site.constant(None, STRING)
+    parts: list[str] = []
+    for found in _FORMAT.finditer(pattern):
+        letters, _, quoted, plain, other = found.groups()
+        if other is not None or (letters is not None and letters not in _FORMATTED):
+            raise LeftToSpark(f"the format {terms[1].text} is written by Java", STRING)
+        # Plain text is marked by a quote before it; two quotes are one, inside of quotes and outside.
+        parts.append(letters or "'" + (plain or (quoted or "''").replace("''", "'")))
+    return site.apply(STRING, moment, options=parts)

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BINARY, BOOLEAN, INT, STRING
-from headrace.plan.expressions.patterns import Untranslatable, like_pattern, plain_text, search_pattern
+from headrace.plan.expressions.patterns import Search, Untranslatable, like_pattern, plain_text, search_pattern
 from headrace.plan.expressions.site import LeftToSpark, Site, rule
 from headrace.plan.expressions.terms import Constant, Term
 
@@ -182,11 +182,42 @@ def _lowered(pattern: str, escape: str) -> str:
 @rule("rlike", "regexp", "regexp_like", arguments=2)
 def matches(site: Site, terms: tuple[Term, ...]) -> Term:
     text, pattern = _strings(site, *terms)
+    search = _search(site, pattern, BOOLEAN)
+    return site.constant(None, BOOLEAN) if search is None else site.apply(BOOLEAN, text, options=(search.expression, search.dollar))
+
+
+@rule("regexp_extract", arguments=(2, 3))
+def extracted(site: Site, terms: tuple[Term, ...]) -> Term:
+    text, pattern = _strings(site, *terms[:2])
+    group = site.literal(site.wants(terms[2], INT), "a group").value if len(terms) == 3 else 1
+    search = _search(site, pattern, STRING)
+    if search is None or group is None:
+        return site.constant(None, STRING)
+    if search.dollar or search.repeated_group or not isinstance(group, int) or not 0 <= group <= search.groups:
+        raise LeftToSpark("what this regular expression captures is decided by Java", STRING)
+    return site.apply(STRING, text, options=(search.expression, group))
+
+
+@rule("regexp_replace", arguments=(3, 4))
+def replaced_matches(site: Site, terms: tuple[Term, ...]) -> Term:
+    if len(terms) == 4:
+        raise LeftToSpark("regexp_replace from a place on is evaluated by Spark", STRING)
+    text, pattern, replacement = _strings(site, *terms)
+    new = site.literal(replacement, "a replacement").value
+    search = _search(site, pattern, STRING)
+    if search is None or not isinstance(new, str):
+        return site.constant(None, STRING)
+    if search.dollar or search.empty or set(new) & set("$\\"):
+        raise LeftToSpark("how this regular expression is replaced is decided by Java", STRING)
+    return site.apply(STRING, text, options=(search.expression, new))
+
+
+def _search(site: Site, pattern: Term, kind: pa.DataType) -> Search | None:
+    """The pattern in words that mean the same here, None for a null pattern."""
     expression = site.literal(pattern, "a pattern").value
     if expression is None:
-        return site.constant(None, BOOLEAN)
+        return None
     try:
-        options = search_pattern(str(expression))
+        return search_pattern(str(expression))
     except Untranslatable as problem:
-        raise LeftToSpark(f"regular expression {expression!r}: {problem}, which Java reads in its own way", BOOLEAN) from problem
-    return site.apply(BOOLEAN, text, options=options)
+        raise LeftToSpark(f"regular expression {expression!r}: {problem}, which Java reads in its own way", kind) from problem
