@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from headrace.plan.expressions.nodes import Call, Case, Cast, Node
 from tests.support.agreement import disagreements
 from tests.support.expression_cases import CASTS, SOURCES, TARGETS, cases
 from tests.support.expression_trees import any_trees
-from tests.support.nasty import nasty_frame, nasty_table
+from tests.support.nasty import nasty_frame, nasty_table, never_null_table
 from tests.support.oracle import Oracle, Verdict
 
 TABLE = nasty_table()
@@ -28,8 +30,8 @@ def oracle(spark) -> Iterator[Oracle]:
         yield judge
 
 
-def fused(texts: list[str]) -> dict[str, Typed]:
-    checked = {text: check(parse(text), TABLE.schema) for text in texts}
+def fused(texts: list[str], schema: pa.Schema = TABLE.schema) -> dict[str, Typed]:
+    checked = {text: check(parse(text), schema) for text in texts}
     return {text: typed for text, typed in checked.items() if typed.fused}
 
 
@@ -43,8 +45,8 @@ def allowed_casts() -> list[str]:
     ]
 
 
-def difference(texts: dict[str, Typed], verdicts: dict[str, Verdict]) -> dict[str, list[str]]:
-    found = {text: disagreements(typed, FRAME, verdicts[text]) for text, typed in texts.items()}
+def difference(texts: dict[str, Typed], verdicts: dict[str, Verdict], frame: pl.DataFrame = FRAME) -> dict[str, list[str]]:
+    found = {text: disagreements(typed, frame, verdicts[text]) for text, typed in texts.items()}
     return {text: said for text, said in found.items() if said}
 
 
@@ -53,6 +55,15 @@ def test_fused_functions_equal_spark(group, oracle):
     typed = fused(CASES[group])
     assert [text for text in CASES[group] if text not in typed] == []
     assert difference(typed, oracle.verdicts(list(typed))) == {}
+
+
+def test_columns_that_are_never_null_are_evaluated_as_in_spark(spark):
+    table = never_null_table()
+    texts = [text for group in cases("expressions_never_null.sql").values() for text in group]
+    typed = fused(texts, table.schema)
+    assert list(typed) == texts
+    with Oracle(spark, table) as judge:
+        assert difference(typed, judge.verdicts(texts), pl.DataFrame(table)) == {}
 
 
 def test_fused_casts_equal_spark(oracle):
@@ -90,7 +101,7 @@ def functions(root: Node) -> Iterator[str]:
 @settings(
     derandomize=True,
     deadline=None,
-    max_examples=3,
+    max_examples=2,
     database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -59,3 +59,21 @@ def test_doubles_are_rounded_as_in_spark(spark, seed):
     ])  # fmt: skip
     texts = ["round(d)", "round(d, 2)", "round(d, 6)", "round(d, 15)", "bround(d, 2)", "bround(d, 5)", "try_cast(d as decimal(18,2))"]
     assert differing(spark, pa.table({"d": doubles}), [*texts, "try_cast(d as decimal(31,15))", "d / 3", "d / 1e6"]) == {}
+
+
+def test_exponentials_and_logarithms_have_sparks_last_digit(spark):
+    random = np.random.default_rng(3)
+    ends = np.array(
+        [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -2.0, 3.0, 5e-324, 2.2e-308, 1.7e308, 1e-10, 709.79, 745.2, 1e23, 1074.0]
+    )
+    pairs = np.array(np.meshgrid(ends, np.concatenate([ends, [2.0**31, 2.0**33, 2.0**65, 2.0**53 + 1, -1.5, 1e-300]]))).reshape(2, -1)
+    bits = random.integers(0, 2**63 - 1, 30_000, dtype=np.int64).view(np.float64)
+    x = np.concatenate(
+        [pairs[0], random.uniform(0, 10, 30_000), np.exp(random.uniform(-700, 700, 30_000)), bits, random.uniform(0.9, 1.1, 30_000)]
+    )
+    y = np.concatenate([pairs[1], random.uniform(-10, 10, 30_000), random.uniform(-2, 2, 60_000), random.uniform(-1e10, 1e10, 30_000)])
+    table = pa.table({"x": x, "y": y, "z": random.uniform(-746, 710, len(x))})
+    assert (
+        differing(spark, table, ["exp(x)", "exp(z)", "ln(x)", "log10(x)", "log2(x)", "log(x, y)", "pow(x, y)", "degrees(x)", "radians(z)"])
+        == {}
+    )

@@ -14,11 +14,11 @@ TARGETS = [
 CASTS = [f"cast({column} as {target})" for column, target in product(SOURCES, TARGETS)]
 
 
-def cases() -> dict[str, list[str]]:
+def cases(file: str = "expressions.sql") -> dict[str, list[str]]:
     """Group by group; a line `-- name` begins a group."""
     groups: dict[str, list[str]] = {}
     name = ""
-    for line in (Path(__file__).parents[1] / "spark" / "expressions.sql").read_text(encoding="utf-8").splitlines():
+    for line in (Path(__file__).parents[1] / "spark" / file).read_text(encoding="utf-8").splitlines():
         if line.startswith("-- "):
             name = line.removeprefix("-- ")
         elif line:

@@ -189,3 +189,12 @@ def nasty_frame() -> pl.DataFrame:
     frame = pl.from_arrow(nasty_table())
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def never_null_table() -> pa.Table:
+    """Every pair of a few ints, in columns declared never to be null."""
+    ints = (0, 1, -1, 2147483647, -2147483648, 5)
+    pairs = [(one, two) for one in ints for two in ints]
+    kinds = columns("i int not null, j int not null, s string not null, d double not null, m decimal(5,2) not null")
+    rows = [(one, two, str(one), float(two), Decimal("1.50")) for one, two in pairs]
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=kinds)

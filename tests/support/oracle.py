@@ -42,13 +42,17 @@ class Oracle:
         self._frame: DataFrame = spark.createDataFrame(table).localCheckpoint()
 
     def __enter__(self) -> "Oracle":
+        self._before = {name: self._spark.conf.get(name, None) for name in SETTINGS}
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in SETTINGS:
-            self._spark.conf.unset(name)
+        for name, value in self._before.items():
+            if value is None:
+                self._spark.conf.unset(name)
+            else:
+                self._spark.conf.set(name, value)
 
     def verdicts(self, texts: Sequence[str]) -> dict[str, Verdict]:
         """One verdict for each text, except for those that Spark's optimiser already fails to fold."""

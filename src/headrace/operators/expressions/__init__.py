@@ -1,8 +1,21 @@
 """Checked expressions as polars expressions, with results and faults equal to Spark's."""
 
-from headrace.operators.expressions import arithmetic, casts, choices, containers, dates, logic, matching, rounding, spans, texts, writing
+from headrace.operators.expressions import (
+    arithmetic,
+    casts,
+    choices,
+    containers,
+    dates,
+    logic,
+    matching,
+    rounding,
+    spans,
+    texts,
+    transcendentals,
+    writing,
+)
 from headrace.operators.expressions.compiler import Compiled, compile  # noqa: A004
 from headrace.operators.expressions.evaluation import REASON, evaluate
 
 __all__ = ["REASON", "Compiled", "compile", "evaluate"]
-del arithmetic, casts, choices, containers, dates, logic, matching, rounding, spans, texts, writing
+del arithmetic, casts, choices, containers, dates, logic, matching, rounding, spans, texts, transcendentals, writing

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 Kernel = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -37,22 +38,24 @@ def quotient(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Ex
 
     polars multiplies by the reciprocal where the divisor is a constant, which differs in the last digit.
     """
-    return _floating(np.divide, left, right, dtype)
+    return over_numbers(np.divide, left, right, dtype=dtype)
 
 
 def remainder(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
     """What is left of a division, with the sign of the dividend; exact, where polars takes it from a rounded quotient."""
-    return _floating(np.fmod, left, right, dtype)
+    return over_numbers(np.fmod, left, right, dtype=dtype)
 
 
-def _floating(function: np.ufunc, left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
+def over_numbers(function: Callable[..., npt.NDArray[np.floating]], *inputs: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
+    """A numpy function over columns of floating numbers; null where one of them is."""
+
     def run(series: Sequence[pl.Series]) -> pl.Series:
-        one, two = series
         with np.errstate(all="ignore"):
-            made = pl.Series(one.name, function(one.to_numpy(), two.to_numpy()), dtype=dtype)
-        if not one.null_count() and not two.null_count():
+            made = pl.Series(series[0].name, function(*(one.to_numpy() for one in series)), dtype=dtype)
+        if not any(one.null_count() for one in series):
             return made
-        return pl.select(pl.when(one.is_not_null() & two.is_not_null()).then(made)).to_series().alias(one.name)
+        given = pl.all_horizontal([pl.lit(one).is_not_null() for one in series])
+        return pl.select(pl.when(given).then(made)).to_series().alias(series[0].name)
 
-    divisor = right if isinstance(right, pl.Expr) else pl.lit(right, dtype=dtype)
-    return pl.map_batches([left, divisor], run, return_dtype=dtype, is_elementwise=True)
+    columns = [one if isinstance(one, pl.Expr) else pl.lit(one, dtype=dtype) for one in inputs]
+    return pl.map_batches(columns, run, return_dtype=dtype, is_elementwise=True)

@@ -45,6 +45,20 @@ def castable(source: Kind, target: Kind) -> bool:
     return True
 
 
+def total(source: Kind, target: Kind) -> bool:
+    """Where Spark takes the result of a cast for null only if its operand is."""
+    if source == STRING:
+        return target in (STRING, BINARY)
+    if isinstance(target, pa.Decimal128Type):
+        if not (isinstance(source, pa.Decimal128Type) or kinds.integer(source)):
+            return False
+        held = kinds.as_decimal(source)
+        return bool(target.scale >= held.scale and target.precision - target.scale >= held.precision - held.scale)
+    if kinds.integer(target):
+        return kinds.integer(source) or source in (BOOLEAN,)
+    return True
+
+
 def cast_reason(source: Kind, target: Kind) -> str | None:
     """Why Spark evaluates this cast, or None where it is evaluated here."""
     if source in (target, NULL):

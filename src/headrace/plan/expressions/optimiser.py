@@ -56,6 +56,16 @@ def _propagate_null(term: Apply) -> Term:
     return term
 
 
+def _never_null(term: Apply) -> Term:
+    """Whether something is null that never is needs no look at it."""
+    if term.operation == "<=>" and any(_missing(argument) for argument in term.arguments):
+        others = [argument for argument in term.arguments if not _missing(argument)]
+        term = replace(term, operation="is null", arguments=tuple(others[:1] or term.arguments[:1]))
+    if term.operation in ("is null", "is not null") and not term.arguments[0].nullable:
+        return Constant(term.kind, False, term.text, term.operation == "is not null")
+    return term
+
+
 def _decide(term: Apply) -> Term:
     """`x or true` is true and `x and false` is false without a look at x."""
     if term.operation in ("and", "or"):
@@ -141,5 +151,5 @@ def _saturating(term: Term) -> Term:
 
 
 _STEPS: tuple[Callable[[Apply], Term], ...] = (
-    _propagate_null, _decide, _reorder, _one_case, _taken_apart, _same_results, _date_beside_constant,
+    _propagate_null, _never_null, _decide, _reorder, _one_case, _taken_apart, _same_results, _date_beside_constant,
 )  # fmt: skip

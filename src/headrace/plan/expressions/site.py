@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import kinds
-from headrace.plan.expressions.casts import cast_reason, castable
+from headrace.plan.expressions.casts import cast_reason, castable, total
 from headrace.plan.expressions.nodes import Interval, Kind, Node, Scalar
 from headrace.plan.expressions.problems import type_error
 from headrace.plan.expressions.terms import Apply, Constant, Remote, Term
@@ -56,7 +56,7 @@ class Site:
         reason = cast_reason(term.kind, kind)
         if reason is not None:
             return Remote(kind, term.nullable, term.text, reason, (term,))
-        return Apply(kind, term.nullable, term.text, "cast", (term,))
+        return Apply(kind, term.nullable or not total(term.kind, kind), term.text, "cast", (term,))
 
     def wants(self, term: Term, kind: Kind) -> Term:
         """An argument of a function that takes `kind`: cast as Spark does on its own, refused where it does not."""

@@ -89,7 +89,9 @@ def element(site: Site, terms: tuple[Term, ...]) -> Term:
         raise site.refuse(f"an array is read by a whole number, and {index.text} is {kinds.named(index.kind or INT)}")
     if index.kind == BIGINT and site.name != "[]":
         raise LeftToSpark(f"{site.name} by a bigint is evaluated by Spark", kind)
-    return site.apply(kind, container, site.cast(index, BIGINT), nullable=True)
+    items_may_be_null = isinstance(container.kind, pa.ListType) and container.kind.value_field.nullable
+    may_be_null = container.nullable or index.nullable or items_may_be_null or site.name == "try_element_at"
+    return site.apply(kind, container, site.cast(index, BIGINT), nullable=may_be_null)
 
 
 @rule("get", arguments=2)

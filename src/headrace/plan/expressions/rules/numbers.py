@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from headrace.plan.expressions import kinds
@@ -27,8 +29,26 @@ def absolute(site: Site, terms: tuple[Term, ...]) -> Term:
 
 @rule("sign", "signum", arguments=1)
 @rule("sqrt", arguments=1)
+@rule("exp", arguments=1)
+@rule("degrees", arguments=1)
+@rule("radians", arguments=1)
 def of_double(site: Site, terms: tuple[Term, ...]) -> Term:
-    return site.apply(DOUBLE, site.wants(terms[0], DOUBLE))
+    return site.apply(DOUBLE, site.wants(terms[0], DOUBLE), nullable=True)
+
+
+@rule("ln", arguments=1)
+@rule("log10", arguments=1)
+@rule("log2", arguments=1)
+@rule("log", arguments=(1, 2))
+def logarithm(site: Site, terms: tuple[Term, ...]) -> Term:
+    """`log` has the base first, or none: then it is the natural one."""
+    numbers = [site.wants(term, DOUBLE) for term in terms]
+    return site.apply(DOUBLE, *numbers, nullable=True, name="ln" if site.name == "log" and len(terms) == 1 else "")
+
+
+@rule("pow", "power", arguments=2)
+def powered(site: Site, terms: tuple[Term, ...]) -> Term:
+    return site.apply(DOUBLE, *(site.wants(term, DOUBLE) for term in terms))
 
 
 @rule("floor", arguments=(1, 2))
@@ -38,10 +58,10 @@ def to_whole(site: Site, terms: tuple[Term, ...]) -> Term:
         raise LeftToSpark(f"{site.name} with two arguments is evaluated by Spark")
     operand = terms[0]
     if isinstance(operand.kind, pa.Decimal128Type):
-        return site.apply(kinds.bounded(operand.kind.precision - operand.kind.scale + 1, 0), operand)
+        return site.apply(kinds.bounded(operand.kind.precision - operand.kind.scale + 1, 0), operand, nullable=True)
     if kinds.integer(operand.kind or DOUBLE):
         return site.cast(operand, BIGINT)
-    return site.apply(BIGINT, site.wants(operand, DOUBLE))
+    return site.apply(BIGINT, site.wants(operand, DOUBLE), nullable=True)
 
 
 @rule("round", arguments=(1, 2))
@@ -57,14 +77,14 @@ def rounded(site: Site, terms: tuple[Term, ...]) -> Term:
     if kinds.floating(operand.kind or DOUBLE):
         return _rounded_float(site, operand, digits)
     if isinstance(operand.kind, pa.Decimal128Type):
-        return site.apply(_rounded_decimal(operand.kind, digits), operand, options=(digits,))
-    return operand if digits >= 0 else site.apply(operand.kind or INT, operand, options=(digits,))
+        return site.apply(_rounded_decimal(operand.kind, digits), operand, options=(digits,), nullable=True)
+    return replace(operand, nullable=True) if digits >= 0 else site.apply(operand.kind or INT, operand, options=(digits,), nullable=True)
 
 
 def _rounded_float(site: Site, operand: Term, digits: int) -> Term:
     if operand.kind != DOUBLE or not 0 <= digits <= SAME_PLACES:
         raise LeftToSpark("this is rounded by its digits in text, which depend on Spark's Java version", operand.kind)
-    return site.apply(DOUBLE, operand, options=(digits,))
+    return site.apply(DOUBLE, operand, options=(digits,), nullable=True)
 
 
 def _rounded_decimal(kind: pa.Decimal128Type, digits: int) -> pa.Decimal128Type:
