@@ -135,7 +135,7 @@ class ActiveSegment:
             self.file.write([again], state.durable_position)
         return state._replace(
             position=position, entries=entries, written=max(offset, state.visible), visible_position=min(state.visible_position, position),
-            cuts=state.cuts + (position < state.position), syncing=0,
+            cuts=state.cuts + (position < state.position), syncing=0, ragged=state.ragged | (position < state.position),
         )  # fmt: skip
 
 

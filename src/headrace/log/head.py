@@ -20,7 +20,8 @@ class State(NamedTuple):
     `visible` is never below `durable`. Below `reserved` lie all offsets that readers may have seen before they were durable.
     `cuts` counts how often written appends may have been taken back. `syncing` is set while a sync is under way: left behind, it
     says that the kernel may take lost pages for clean, so what is not durable must be written again before a sync is believed.
-    `rolling` left behind says that a new segment may be there already.
+    `ragged` says that bytes of a failed write may still be on the disk behind the end, and `rolling`, left behind, that a new segment
+    may be there already.
     """
 
     boot: int
@@ -37,6 +38,7 @@ class State(NamedTuple):
     cuts: int
     layout: int
     syncing: int
+    ragged: int
     rolling: int
     deleted: int
 

@@ -187,9 +187,9 @@ class Partition:
             _log.error("%s: ends at %d, not at %d where it was written to", active.segment.path, size, state.position)
             state = self._recovered(state)
             active = self._opened_for(state)
-        elif size > state.position:
-            # A writer died between its write and the head: the rest was never acknowledged.
-            self._cut(state)
+        elif size > state.position or state.ragged:
+            # A writer died between its write and the head, or its write failed: the rest was never acknowledged.
+            state = self._cut(state)
         active.learn(state)
         return state
 
@@ -198,15 +198,18 @@ class Partition:
         self._head.store(state)
         return state
 
-    def _cut(self, state: State) -> None:
-        """Remove bytes behind the end, of a write that failed or whose process died."""
+    def _cut(self, state: State) -> State:
+        """Remove bytes behind the end, of a write that failed or whose process died; nothing is written over them before."""
         assert self._active is not None
         try:
             self._active.cut(state.position)
         except OSError:
             # What the failed sync was to write may count as clean now.
-            self._head.store(state._replace(syncing=1))
+            self._head.store(state._replace(syncing=1, ragged=1))
             raise
+        state = state._replace(ragged=0)
+        self._head.store(state)
+        return state
 
     def _opened_for(self, state: State) -> ActiveSegment:
         # The files before are not closed by hand: another thread may be syncing one, and its number must not be given away.

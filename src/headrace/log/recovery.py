@@ -42,7 +42,7 @@ def recover(disk: Disk, directory: Path, boot: int, stale: State | None, now: in
         boot=boot, segment=active.base, position=end, entries=len(entries),
         written=written, durable=written, durable_position=end, visible=written, visible_position=end,
         reserved=reserved, start=start, cuts=(stale.cuts if stale else now) + 1, layout=(stale.layout if stale else now) + 1,
-        syncing=0, rolling=0, deleted=stale.deleted if stale else 0,
+        syncing=0, ragged=0, rolling=0, deleted=stale.deleted if stale else 0,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from headrace.core.clock import Clock
 from headrace.core.schema import schema
 from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
 from headrace.log.disk import Disk, Lock
-from headrace.log.errors import Fenced
+from headrace.log.errors import DiskFailed, Fenced
 from headrace.log.frame import Frame
 from headrace.log.partition import Appended, Partition
 from headrace.log.topic import Topic, TopicConfig
@@ -152,7 +152,13 @@ class Transactions:
             )
 
     def _lock_of(self, writer: int) -> Lock:
-        return self._disk.lock(self._locks / f"{writer:016x}.lock")
+        path = self._locks / f"{writer:016x}.lock"
+        try:
+            return self._disk.lock(path)
+        except OSError as error:
+            raise DiskFailed(
+                f"opening of {path} failed: {error.strerror}", why="nothing was decided", hint="free space, then try again"
+            ) from error
 
 
 def _signed(writer: int) -> int:
