@@ -1,0 +1,238 @@
+"""What a log has promised in the course of a simulated run, and the check of everything that is read against it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+Place = tuple[str, int]
+
+
+class Broken(AssertionError):
+    """The log broke a promise."""
+
+
+class Level(IntEnum):
+    """How sure it is that an append is there: not at all, while the machine runs, for ever; or it is lost, also for ever."""
+
+    LOST = -1
+    MAYBE = 0
+    WRITTEN = 1
+    DURABLE = 2
+
+
+class Status(Enum):
+    """How a transaction stands. In doubt: its commit was begun, and no answer came back."""
+
+    OPEN = "open"
+    DOUBT = "in doubt"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass
+class Transaction:
+    """Appends that take effect together. Once it is `decided`, it holds up no reader."""
+
+    writer: str
+    number: int
+    status: Status = Status.OPEN
+    decided: bool = False
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass
+class Entry:
+    """One append that is to be stored once, however often it is tried. Each attempt has a content of its own."""
+
+    number: int
+    topic: str
+    group: str
+    boot: int
+    transaction: Transaction | None = None
+    key: bytes | None = None
+    partition: int | None = None
+    base: int = -1
+    level: Level = Level.MAYBE
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record as it was read: which attempt of which entry, and which of its `count` records."""
+
+    offset: int
+    entry: int
+    attempt: int
+    index: int
+    count: int
+
+
+class Ledger:
+    """All appends of a run, in the order in which they were begun."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.transactions: list[Transaction] = []
+        self.boot = 1
+        self._places: dict[tuple[str, int, int], tuple[int, int, int]] = {}
+
+    # What is done
+
+    def begin(self, topic: str, group: str, *, transaction: Transaction | None = None, key: bytes | None = None) -> Entry:
+        """An append is about to be tried; entries of one group are stored in their order."""
+        entry = Entry(len(self.entries), topic, group, self.boot, transaction, key)
+        self.entries.append(entry)
+        if transaction is not None:
+            transaction.entries.append(entry)
+        return entry
+
+    def attempt(self, entry: Entry, count: int, filler: bytes = b"") -> list[bytes]:
+        """The values of the records of one more attempt."""
+        entry.attempts, entry.boot = entry.attempts + 1, self.boot
+        if entry.level == Level.LOST:
+            entry.level, entry.base = Level.MAYBE, -1
+        return [b"%d:%d:%d:%d:" % (entry.number, entry.attempts, index, count) + filler for index in range(count)]
+
+    def stored(self, entry: Entry, partition: int, base: int, *, durable: bool) -> None:
+        """The log says where an append is; everything before a durable one is durable too."""
+        if entry.partition not in (None, partition):
+            raise Broken(f"{entry} was acknowledged in partition {partition}")
+        if entry.base not in (-1, base) and entry.level != Level.MAYBE:
+            raise Broken(f"{entry} was acknowledged at {base}")
+        entry.partition, entry.base = partition, base
+        entry.level = max(entry.level, Level.DURABLE if durable else Level.WRITTEN)
+        if durable:
+            for other in self.entries:
+                if (other.topic, other.partition) == (entry.topic, partition) and other.level == Level.WRITTEN and -1 < other.base < base:
+                    other.level = Level.DURABLE
+
+    def repeated(self, entry: Entry, partition: int) -> None:
+        """The log says that an append is there already, durably."""
+        if entry.partition not in (None, partition):
+            raise Broken(f"{entry} was acknowledged in partition {partition}")
+        entry.partition, entry.level = partition, Level.DURABLE
+
+    def begin_transaction(self, writer: str) -> Transaction:
+        self.transactions.append(Transaction(writer, len(self.transactions)))
+        return self.transactions[-1]
+
+    def committed(self, transaction: Transaction) -> None:
+        if transaction.status is Status.ABORTED:
+            raise Broken(f"{transaction.writer} committed a transaction that was fenced or aborted")
+        transaction.status, transaction.decided = Status.COMMITTED, True
+        for entry in transaction.entries:
+            if entry.level == Level.LOST:
+                raise Broken(f"{entry} of a committed transaction is lost")
+            if entry.base >= 0:
+                entry.level = Level.DURABLE
+
+    def fence(self, writer: str) -> None:
+        """A new generation of a writer has begun: what the one before left open is void."""
+        for transaction in self.transactions:
+            if transaction.writer == writer:
+                transaction.decided = True
+                if transaction.status is Status.OPEN:
+                    transaction.status = Status.ABORTED
+
+    def power_cut(self) -> None:
+        self.boot += 1
+        for entry in self.entries:
+            if entry.level == Level.WRITTEN:
+                entry.level = Level.MAYBE
+
+    # What is read
+
+    def due(self, topic: str, partition: int, *, committed: bool) -> list[Entry]:
+        """What a read that begins now must find. Committed reads end before an open transaction."""
+        here = [entry for entry in self.entries if entry.topic == topic and entry.partition in (None, partition)]
+        undecided = [entry.base for entry in here if entry.transaction is not None and not entry.transaction.decided]
+        end = min(undecided, default=2**63) if committed else 2**63
+        return [entry for entry in here if entry.partition == partition and entry.level >= Level.WRITTEN and entry.base < end
+                and (not committed or entry.transaction is None or entry.transaction.status is Status.COMMITTED)]  # fmt: skip
+
+    def check(self, topic: str, partition: int, rows: list[Row], due: Iterable[Entry], *, committed: bool) -> None:
+        """Check a read of a whole partition; `due` is what it had to find."""
+        self.check_rows(topic, partition, rows, committed=committed)
+        found = self._whole_appends(rows)
+        for entry in due:
+            if entry.number not in found:
+                raise Broken(f"{entry} is missing")
+        orders: dict[str, int] = defaultdict(lambda: -1)
+        for number in found:
+            entry = self.entries[number]
+            if number <= orders[entry.group]:
+                raise Broken(f"{entry} is behind a later append of {entry.group}")
+            orders[entry.group] = number
+        self._learn(topic, partition, found, committed=committed)
+
+    def check_latest(self, topic: str, partition: int, rows: list[Row], due: Iterable[Entry]) -> None:
+        """Check a read of a compacted partition: for each append its record, or a later one of its key."""
+        self.check_rows(topic, partition, rows, committed=False)
+        latest: dict[bytes | None, int] = {}
+        for row in rows:
+            latest[self.entries[row.entry].key] = row.offset
+        for entry in due:
+            if latest.get(entry.key, -1) < entry.base:
+                raise Broken(f"{entry} is missing, and there is none after it")
+
+    def check_rows(self, topic: str, partition: int, rows: Iterable[Row], *, committed: bool) -> None:
+        """Check some records in their order, of any reader."""
+        before = -1
+        for row in rows:
+            if row.offset <= before:
+                raise Broken(f"offset {row.offset} of {topic}/{partition} after {before}")
+            before = row.offset
+            record = (row.entry, row.attempt, row.index)
+            known = self._places.setdefault((topic, partition, row.offset), record)
+            if known != record:
+                raise Broken(f"offset {row.offset} of {topic}/{partition} is {record}, and was {known}")
+            entry = self.entries[row.entry]
+            if entry.topic != topic or entry.partition not in (None, partition):
+                raise Broken(f"{entry} was found in {topic}/{partition}")
+            if entry.level == Level.LOST:
+                raise Broken(f"{entry} was lost and came back")
+            if committed and entry.transaction is not None:
+                status = entry.transaction.status
+                if status not in (Status.COMMITTED, Status.DOUBT):
+                    raise Broken(f"{entry} of a transaction that is {status.value} was read")
+                self.committed(entry.transaction)
+
+    def _whole_appends(self, rows: list[Row]) -> dict[int, Row]:
+        """The first row of each append, in their order; all its records must be there, side by side, of one attempt."""
+        found: dict[int, Row] = {}
+        for place, row in enumerate(rows):
+            if row.index == 0:
+                if row.entry in found:
+                    raise Broken(f"{self.entries[row.entry]} is stored twice")
+                found[row.entry] = row
+                parts = [(part.entry, part.attempt, part.index, part.offset - row.offset) for part in rows[place : place + row.count]]
+                whole = [(row.entry, row.attempt, index, index) for index in range(row.count)]
+                if parts != whole:
+                    raise Broken(f"{self.entries[row.entry]} is not whole: {parts}")
+        if sum(row.count for row in found.values()) != len(rows):
+            raise Broken("there are records without the beginning of their append")
+        return found
+
+    def _learn(self, topic: str, partition: int, found: dict[int, Row], *, committed: bool) -> None:
+        """What a reader has seen stays while the machine runs. After a power cut what is there is durable, the rest is lost."""
+        for entry in self.entries:
+            if entry.topic != topic:
+                continue
+            row = found.get(entry.number)
+            old = entry.boot < self.boot
+            if row is not None:
+                if entry.base not in (-1, row.offset) and entry.level != Level.MAYBE:
+                    raise Broken(f"{entry} is at {row.offset}")
+                entry.partition, entry.base = partition, row.offset
+                entry.level = max(entry.level, Level.DURABLE if old else Level.WRITTEN)
+            elif entry.partition == partition and old and entry.level == Level.MAYBE and not (committed and entry.transaction):
+                entry.level = Level.LOST
+
+
+def parse(offset: int, value: bytes) -> Row:
+    """The record that a value is."""
+    entry, attempt, index, count, _ = value.split(b":", 4)
+    return Row(offset, int(entry), int(attempt), int(index), int(count))
