@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import schema as columns
+from headrace.core.schema import type_name
 from headrace.plan.expressions import FUSED, Typed, check, parse
 from headrace.plan.expressions.casts import cast_reason, castable
 from headrace.plan.expressions.nodes import Call, Case, Cast, Node
+from headrace.plan.expressions.unfused import UNFUSED
 from tests.support.agreement import disagreements
 from tests.support.expression_cases import CASTS, SOURCES, TARGETS, cases
 from tests.support.expression_trees import any_trees
@@ -86,6 +88,20 @@ def test_no_cast_is_allowed_that_spark_refuses(oracle):
 def test_every_fused_function_is_proved():
     proved = {name for texts in CASES.values() for text in texts for name in functions(parse(text).root)}
     assert FUSED - proved == set()
+
+
+LEFT_TO_SPARK = {
+    "atan2": "d, d", "hypot": "d, d", "levenshtein": "s, s2", "sha2": "s, 256", "format_number": "d, 2", "format_string": "'%s', s",
+    "printf": "'%s', s", "to_char": "i, '999'", "get_json_object": "s, '$.a'", "to_json": "st", "regexp_substr": "s, 'a'",
+    "regexp_extract_all": "s, '(a)'", "regexp_count": "s, 'a'", "regexp_instr": "s, 'a'", "months_between": "t, t2", "from_unixtime": "l",
+    **dict.fromkeys(("initcap", "soundex", "md5", "sha", "sha1", "hash", "xxhash64", "crc32"), "s"),
+    **dict.fromkeys(("localtimestamp", "current_timestamp", "now", "current_date", "curdate", "rand", "random", "randn", "uuid"), ""),
+}  # fmt: skip
+
+
+def test_functions_left_to_spark_have_the_type_that_is_said(oracle):
+    said = {f"{name}({LEFT_TO_SPARK.get(name, 'd')})": type_name(kind) for name, (kind, _) in UNFUSED.items() if kind is not None}
+    assert dict(zip(said, oracle.types(list(said)), strict=True)) == said
 
 
 def functions(root: Node) -> Iterator[str]:

@@ -143,7 +143,6 @@ _COLUMNS = {
     "w": ("string", DATE_TEXTS), "a": ("date", DAYS), "t": ("timestamp", MICROS), "b": ("boolean", TRUTHS),
 }  # fmt: skip
 ROWS = 45 * 45
-_INTERVALS = [None, 0, 1, -1, 60_000_000, -86_400_000_000, 2**62]
 
 
 def nasty_table() -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headrace.core.schema import TIMESTAMP
-from headrace.plan.expressions.kinds import BIGINT, DATE, DOUBLE, INT, STRING
+from headrace.plan.expressions.kinds import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP_NTZ
 
 _LAST_DIGIT = "Java's and the processor's mathematics differ in the last digit"
 _TEXT = "its letters and words follow tables of Spark's own"
@@ -33,10 +33,12 @@ UNFUSED: dict[str, tuple[pa.DataType | None, str]] = {
     **dict.fromkeys(("from_unixtime", "format_number", "format_string", "printf", "to_char"), (STRING, _FORMAT)),
     **dict.fromkeys(("get_json_object", "to_json"), (STRING, _JSON)),
     **dict.fromkeys(("from_json", "json_tuple", "parse_json", "schema_of_json"), (None, _JSON)),
-    **dict.fromkeys(("regexp_substr", "regexp_extract_all"), (STRING, _CAPTURED)),
+    **dict.fromkeys(("regexp_substr",), (STRING, _CAPTURED)),
+    **dict.fromkeys(("regexp_extract_all",), (pa.list_(pa.field("element", STRING)), _CAPTURED)),
     **dict.fromkeys(("regexp_count", "regexp_instr"), (INT, _CAPTURED)),
     **dict.fromkeys(("months_between",), (DOUBLE, _LAST_DIGIT)),
-    **dict.fromkeys(("current_timestamp", "now", "localtimestamp"), (TIMESTAMP, _MOVING)),
+    **dict.fromkeys(("current_timestamp", "now"), (TIMESTAMP, _MOVING)),
+    **dict.fromkeys(("localtimestamp",), (TIMESTAMP_NTZ, _MOVING)),
     **dict.fromkeys(("current_date", "curdate"), (DATE, _MOVING)),
     **dict.fromkeys(("rand", "random", "randn"), (DOUBLE, _MOVING)),
     **dict.fromkeys(("uuid",), (STRING, _MOVING)),
