@@ -154,7 +154,7 @@ class Story:
         return [(delivery.result().offset, key, value) for delivery, (key, value) in zip(deliveries, values, strict=True)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(STEPS)
 def test_readers_anywhere_see_every_latest_record_once_and_in_order(steps):
     with tempfile.TemporaryDirectory() as path:
