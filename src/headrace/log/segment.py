@@ -159,8 +159,8 @@ class Segment:
     def _proved_durable(self, data: pa.Buffer, position: int) -> bool:
         """Whether a batch behind `position` says that the one there was durable."""
         words = np.frombuffer(data, dtype="<u4", count=data.size // 4)[:: frames.ALIGNMENT // 4]
-        for place in np.flatnonzero(words == frames.MAGIC).tolist():
-            later = frames.unpack(data.slice(place * frames.ALIGNMENT, HEADER).to_pybytes(), place * frames.ALIGNMENT)
+        for place in (np.flatnonzero(words == frames.MAGIC) * frames.ALIGNMENT).tolist():
+            later = frames.unpack(data.slice(place, min(HEADER, data.size - place)).to_pybytes(), place)
             if later is not None and later.position > position and later.durable > position:
                 return True
         return False
