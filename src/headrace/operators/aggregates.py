@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.operators.changes import OP
+from headrace.operators.expressions.kernels import quotient
 
 ROWS = "_rows"
 TIME = "_time"
@@ -186,7 +187,10 @@ FUNCTIONS: dict[str, Function] = {
     "count": Function(_count, _summed("count"), lambda a: pl.col(a.part("count")), invertible=True),
     "sum": Function(_sum, _summed("sum", "count"), lambda a: _present(a, pl.col(a.part("sum"))), invertible=True),
     "avg": Function(
-        _average, _summed("sum", "count"), lambda a: _present(a, pl.col(a.part("sum")) / pl.col(a.part("count"))), invertible=True
+        _average,
+        _summed("sum", "count"),
+        lambda a: _present(a, quotient(pl.col(a.part("sum")), pl.col(a.part("count")).cast(pl.Float64), pl.Float64())),
+        invertible=True,
     ),
     "min": _extreme(least=True),
     "max": _extreme(least=False),

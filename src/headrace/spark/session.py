@@ -18,6 +18,15 @@ from headrace.core.settings import Settings
 
 _PATIENCE = 30
 
+# What expressions mean must not depend on whether Spark or our own operators evaluate them.
+MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # By default Spark computes a common part once, ahead of the condition that guards it, and fails where that is false.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+}
+# Each worker uses one core; polars would start as many threads as the machine has, in every one of them.
+THREADS = "POLARS_MAX_THREADS"
 # State written with one of these cannot be read with another: they are part of what a checkpoint is.
 STATE = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
@@ -47,6 +56,7 @@ def session(
     """
     # The workers must be this very interpreter: another one has neither Headrace nor its libraries.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault(THREADS, "1")
     if settings.master.startswith("local"):
         # Else the driver listens on every address the machine has.
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -54,7 +64,12 @@ def session(
         "spark.master": settings.master,
         "spark.app.name": name,
         "spark.driver.memory": settings.driver_memory,
-        "spark.sql.session.timeZone": "UTC",
+        # A second attempt of a task that still runs would write beside it.
+        "spark.speculation": "false",
+        # Counting rows costs as much as writing them; jobs count their own.
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        f"spark.executorEnv.{THREADS}": "1",
+        **MEANING,
         **QUIET,
         **STATE,
         **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
