@@ -21,6 +21,7 @@ from headrace.log.writers import Author, Writers
 
 _log = logging.getLogger(__name__)
 _PADDING = bytes(frames.ALIGNMENT)
+_PAGE = 4096
 
 
 class Body(NamedTuple):
@@ -89,12 +90,16 @@ class ActiveSegment:
         self._index.write([b"".join(headers)], state.entries * HEADER)
         return state._replace(position=position, entries=state.entries + len(headers), written=base)
 
-    def cut(self, position: int) -> None:
-        """Remove what is behind `position`, durably: a later append over it, torn by a power cut, must not show old bytes."""
+    def cut(self, state: State) -> None:
+        """Remove what is behind the end, durably: a later append over it, torn by a power cut, must not show old bytes."""
+        self._index.truncate(state.entries * HEADER)
         # An error of the disk is told once to each open file: here to another one than that which says whether appends are durable.
         file = self._disk.open(self.segment.path)
         try:
-            file.truncate(position)
+            if state.ragged and state.position % _PAGE:
+                # The sync of an earlier cut failed: the page counts as clean, so it is changed, or its end would not be written again.
+                file.write([bytes(-state.position % _PAGE)], state.position)
+            file.truncate(state.position)
             file.sync()
         finally:
             file.close()
@@ -130,6 +135,7 @@ class ActiveSegment:
             _log.error("%s: the disk lost offsets %d to %d, written with acks=1", self.segment.path, offset, until - 1)
         again = self.file.read(state.durable_position, position - state.durable_position)
         if position < state.position:
+            self._index.truncate(entries * HEADER)
             self.file.truncate(position)
         if again:
             self.file.write([again], state.durable_position)

@@ -202,7 +202,7 @@ class Partition:
         """Remove bytes behind the end, of a write that failed or whose process died; nothing is written over them before."""
         assert self._active is not None
         try:
-            self._active.cut(state.position)
+            self._active.cut(state)
         except OSError:
             # What the failed sync was to write may count as clean now.
             self._head.store(state._replace(syncing=1, ragged=1))

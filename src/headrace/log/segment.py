@@ -181,10 +181,11 @@ class Segment:
         entries = entries[: np.searchsorted(entries["position"], end)]
         if not len(entries):
             return entries if end == self.first else None
+        if self._end_of(entries) != end or not frames.chained(entries, self.first):
+            return None
         # Compaction replaces a segment and then its index: one of them may be the older.
-        last = int(entries["position"][-1])
-        own = self.view(end).slice(last, HEADER).to_pybytes() == entries[-1:].tobytes()
-        return entries if own and self._end_of(entries) == end and frames.chained(entries, self.first) else None
+        own = self.frame_at(int(entries["position"][-1]), end).pack() == entries[-1:].tobytes()
+        return entries if own else None
 
     def _end_of(self, entries: np.ndarray) -> int:
         return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
