@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -105,7 +105,8 @@ class Actor:
     def leave(self) -> None:
         """End in peace."""
         for tail in self._tails:
-            self._check_tail(tail)
+            with suppress(DiskFailed):
+                self._check_tail(tail)
 
     # Writing
 

@@ -235,7 +235,7 @@ class Machine:
         return inode.map(size)
 
     def observe(self) -> None:
-        """Note what the running process wrote to shared memory; called before another one runs."""
+        """Note what the running process wrote to shared memory: it is complete when the process goes on to something else."""
         for inode in self._mapped:
             inode.observe()
 
@@ -336,6 +336,7 @@ class SimulatedDisk:
         if not self.alive:
             raise Crash
         self.machine.before(self, kind)
+        self.machine.observe()
 
     def _directory(self, path: Path) -> Directory:
         found: Inode | Directory | None = self.machine.root
@@ -417,7 +418,6 @@ class SimulatedLock:
     def release(self) -> None:
         if self.process.alive and self._inode.holder is self:
             self.process.step("unlock")
-            self.process.machine.observe()
             self._inode.holder = None
 
     def __enter__(self) -> None:
