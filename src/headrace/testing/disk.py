@@ -19,7 +19,7 @@ import pyarrow as pa
 from headrace.log.disk import Bytes
 
 SECTOR = 512
-_BLANK = bytes(SECTOR)
+_LUCK = (0.0, 0.5, 0.5, 0.9, 1.0)
 
 
 class Crash(BaseException):
@@ -68,7 +68,7 @@ class Inode:
         """A sync that failed: some of what was to be written is on the disk, and all of it counts as clean. A journal is not lost."""
         sizes = self._sizes.copy()
         behind = {sector: versions for sector, versions in self._dirty.items() if sector * SECTOR >= self.size}
-        self._settle(random)
+        self._settle(random, random.choice(_LUCK))
         self._clean()
         self._sizes, self._dirty = sizes, behind
 
@@ -94,10 +94,10 @@ class Inode:
         self.observe()
         return memoryview(self.data)[:size]
 
-    def restart(self, random: Random) -> Inode:
+    def restart(self, random: Random, luck: float | None) -> Inode:
         """The file as it is found after a power cut."""
         self.observe()
-        self._settle(random)
+        self._settle(random, random.choice(_LUCK) if luck is None else luck)
         found = Inode(self.number, len(self.data))
         size = found.size = found._synced_size = self._synced_size
         for sector, content in self._synced.items():
@@ -128,8 +128,7 @@ class Inode:
             self.size = size
             self._sizes.append(size)
 
-    def _settle(self, random: Random) -> None:
-        luck = random.choice((0.0, 0.5, 0.5, 0.9, 1.0))
+    def _settle(self, random: Random, luck: float) -> None:
         for sector, versions in self._dirty.items():
             if random.random() < luck:
                 self._synced[sector] = versions[-1] if random.random() < 0.7 else random.choice(versions)
@@ -158,14 +157,14 @@ class Directory:
         self._synced = dict(self.entries)
         self._pending.clear()
 
-    def restart(self, random: Random) -> Directory:
+    def restart(self, random: Random, luck: float | None) -> Directory:
         """The directory as it is found after a power cut: a journal loses its end, other file systems any part."""
-        kept = random.randint(0, len(self._pending))
-        scattered = random.random() < 0.3
+        kept = random.randint(0, len(self._pending)) if luck is None else round(luck * len(self._pending))
+        scattered = luck is None and random.random() < 0.3
         for number, changes in enumerate(self._pending):
             if (random.random() < 0.5) if scattered else (number < kept):
                 _apply(self._synced, changes)
-        return Directory({name: node.restart(random) for name, node in self._synced.items()})
+        return Directory({name: node.restart(random, luck) for name, node in self._synced.items()})
 
     def sync_all(self) -> None:
         """Make everything below durable."""
@@ -219,9 +218,12 @@ class Machine:
             if inode.holder is not None and inode.holder.process is process:
                 inode.holder = None
 
-    def cut_power(self) -> None:
-        """Lose what was not synced, or parts of it, and start again; processes of before are dead and must be forgotten."""
-        self.root = self.root.restart(self.random)
+    def cut_power(self, luck: float | None = None) -> None:
+        """Lose what was not synced, or parts of it, and start again; processes of before are dead and must be forgotten.
+
+        `luck` is the share of it that survives, from 0 to 1; each file has its own if it is not given.
+        """
+        self.root = self.root.restart(self.random, luck)
         self._mapped.clear()
         self.boots += 1
 
