@@ -164,7 +164,9 @@ class KafkaServer:
         (self.directory / "log4j2.properties").write_text(_LOGGING)
 
     def _format_storage(self, java: list[str]) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Kafka's tool takes an id that begins with "-" for an option: the top bit is cleared, so a letter comes first.
+        first, *rest = uuid.uuid4().bytes
+        cluster = base64.urlsafe_b64encode(bytes([first & 0x7F, *rest])).decode().rstrip("=")
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", cluster]
         command = [*java, *tool, "--config", str(self.directory / "server.properties")]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
