@@ -67,7 +67,9 @@ class Home:
         source = self.plan.sources[0]
         inputs = {source.name: LogInput(self.directory / "log", source.name, tuple(source.columns.names), source.time)}
         keys = {view.name: view.key for view in self.views}
-        job = Job(compiled(self.plan, 4), inputs, {source.name: source.watermark}, self.directory / "log", keys, 2, None, until)
+        job = Job(
+            "pageviews-1", compiled(self.plan, 4), inputs, {source.name: source.watermark}, self.directory / "log", keys, 2, None, until
+        )
         start(spark, job, self.directory / "checkpoint").awaitTermination()
 
     def rows(self, view: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.connectors.input import Input
@@ -15,6 +15,8 @@ from headrace.plan.watermarks import Watermark
 class Job:
     """A program with its inputs, the log that takes its results, and how it runs."""
 
+    id: str
+    """Tells this job from every other, also from a former one of the same app: state and written epochs are its own."""
     program: Program
     inputs: Mapping[str, Input]
     watermarks: Mapping[str, Watermark | None]
@@ -23,6 +25,8 @@ class Job:
     tasks: int
     rows_per_epoch: int | None = None
     until: str | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """The topic of each sink whose topic is not called like it."""
 
     @property
     def name(self) -> str:

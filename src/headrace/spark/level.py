@@ -46,7 +46,7 @@ class Level(StatefulProcessor):
             made += result.packets
             accounting.unite(result.accounting)
             manifest["operators"][name] = state.manifest()
-            _held[self._job.name, name, shard] = (time.epoch, state)
+            _held[self._job.id, name, shard] = (time.epoch, state)
         manifest["epoch"] = time.epoch
         self._manifest.update((json.dumps(manifest),))
         passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
@@ -59,7 +59,7 @@ class Level(StatefulProcessor):
 
     def _state(self, name: str, shard: int, manifest: dict[str, Any], store: _SparkStore) -> Stateful:
         """The state as of the last committed epoch: from this worker's memory if it is that, else read."""
-        epoch, state = _held.pop((self._job.name, name, shard), (-1, self._job.program.operators[name].fresh(shard)))
+        epoch, state = _held.pop((self._job.id, name, shard), (-1, self._job.program.operators[name].fresh(shard)))
         if epoch != manifest["epoch"]:
             state.restore(manifest["operators"].get(name), store)
         return state

@@ -63,14 +63,14 @@ class JobWriter(DataSourceStreamArrowWriter):
         for epoch in epochs:
             table = pa.Table.from_pylist([{"epoch": epoch, **row} for row in accounting.rows()])
             if table.num_rows:
-                opened(self._job.log).append_epoch(f"{self._job.name}.accounting", table, writer=self._job.name, epoch=epoch, partition=0)
+                opened(self._job.log).append_epoch(f"{self._job.name}.accounting", table, writer=self._job.id, epoch=epoch, partition=0)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         return
 
     def _append(self, target: str, shard: int, frames: list[pl.DataFrame], epoch: int) -> None:
         log = opened(self._job.log)
-        topic = log.topic(target)
+        topic = log.topic(self._job.topics.get(target, target))
         frame = pl.concat(frames, how="diagonal")
         key = self._job.keys.get(target, ())
         if key:
@@ -82,9 +82,9 @@ class JobWriter(DataSourceStreamArrowWriter):
                 frame = frame.with_columns((pl.col(OP) < 0).alias("_tombstone"))
         wanted = [name for name in (*topic.columns.names, "_key", "_tombstone") if name in frame.columns]
         log.append_epoch(
-            target,
+            topic.name,
             frame.select(wanted).to_arrow(),
-            writer=f"{self._job.name}/{target}/{shard}",
+            writer=f"{self._job.id}/{target}/{shard}",
             epoch=epoch,
             partition=shard % topic.partitions,
         )
