@@ -111,8 +111,8 @@ class Program:
         return max((operator.level for operator in self.operators.values()), default=0)
 
     def closing(self, moment: int) -> int:
-        """The end of the last window that a moment is in: when it has passed, everything of that time is out."""
-        return max((operator.entry.closing(moment) for operator in self.operators.values()), default=moment)
+        """When everything of a moment is out: the end of the last window that it, or a result it is part of, can be in."""
+        return max((self._closing(origin.flow, moment) for origin in self.origins.values()), default=moment)
 
     def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int) -> Result:
         """Take in a batch of a source's records, with their `_partition` and `_offset`; a time above `limit` is not believed."""
@@ -121,6 +121,14 @@ class Program:
     def step(self, place: Place, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
         """Let one shard of an operator take in its packets of an epoch, and time move on."""
         return _Pass(self, time, self.operators[place.operator].origin, place.shard).operate(place, list(packets), store)
+
+    def _closing(self, flow: Flow, moment: int) -> int:
+        ends = [moment, *(self._closing(branch, moment) for branch in flow.branches)]
+        for operator in [self.operators[name] for name in flow.exits if name in self.operators]:
+            end = operator.entry.closing(moment)
+            # The time of a window's result is its last moment.
+            ends += [end, self._closing(operator.flow, max(moment, end - 1))]
+        return max(ends)
 
 
 class _Pass:

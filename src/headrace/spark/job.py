@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.connectors.input import Input
+from headrace.core.clock import Clock, SystemClock
 from headrace.operators.program import Program
 from headrace.plan.watermarks import Watermark
 
@@ -25,6 +26,7 @@ class Job:
     tasks: int
     rows_per_epoch: int | None = None
     until: str | None = None
+    clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     topics: Mapping[str, str] = field(default_factory=dict)
     """The topic of each sink whose topic is not called like it."""
 

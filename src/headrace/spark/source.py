@@ -15,10 +15,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from headrace.core.clock import SystemClock
 from headrace.operators.accounting import Accounting
 from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.watermark import Progress
+from headrace.operators.watermark import Progress, united
 from headrace.spark import wire
 from headrace.spark.job import Job
 
@@ -38,8 +37,8 @@ class Range:
 class Task(InputPartition):
     """What one reader task does in an epoch: some ranges, and for the first one the beats of all shards."""
 
-    def __init__(self, number: int, ranges: Sequence[Range], time: EpochTime, limit: int) -> None:
-        super().__init__((number, tuple(ranges), time, limit))
+    def __init__(self, number: int, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
+        super().__init__((number, tuple(ranges), time, dict(limits)))
 
 
 class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -58,7 +57,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "progress": progress,
             "watermark": BEGINNING,
             "idle": False,
-            "limit": END,
+            "limits": dict.fromkeys(self._job.inputs, END),
             "ended": False,
         }
 
@@ -71,7 +70,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        now = SystemClock().now()
+        now = self._job.clock.now()
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
         for name, source in self._job.inputs.items():
@@ -82,11 +81,11 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             seen = Progress.from_json(start["progress"][name]).observe(ahead.latest, now)
             rule = self._job.watermarks[name]
             progress[name] = seen if rule is None else seen.advance(rule, now, self._job.program.closing)
-        known = [reach.watermark for name, reach in progress.items() if self._job.watermarks[name] is not None]
-        watermark = max(start["watermark"], min(known, default=BEGINNING))
+        timed = [reach for name, reach in progress.items() if self._job.watermarks[name] is not None]
+        watermark, idle = united(timed, start["watermark"])
         ended = bool(start["ended"])
         if not moved and self._job.until == "end" and not ended:
-            watermark, ended = END, True
+            watermark, idle, ended = END, False, True
         if not moved and watermark == start["watermark"] and ended == start["ended"]:
             return start
         return {
@@ -94,8 +93,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "positions": positions,
             "progress": {name: reach.to_json() for name, reach in progress.items()},
             "watermark": watermark,
-            "idle": any(reach.idle for reach in progress.values()),
-            "limit": max(believed.values(), default=END),
+            "idle": idle,
+            "limits": believed,
             "ended": ended,
         }
 
@@ -110,10 +109,10 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if last > start["positions"][name].get(partition, 0)
         ]
         shares = _balanced(ranges, self._job.tasks)
-        return [Task(number, share, time, end["limit"]) for number, share in enumerate(shares)]
+        return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        number, ranges, time, limit = partition.value
+        number, ranges, time, limits = partition.value
         program = self._job.program
         packets, accounting = [], Accounting()
         for name in sorted({part.source for part in ranges}):
@@ -126,7 +125,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if batches:
                 records = pl.from_arrow(pa.Table.from_batches(batches))
                 assert isinstance(records, pl.DataFrame)
-                result = program.ingest(name, records, time, limit)
+                result = program.ingest(name, records, time, limits[name])
                 packets += result.packets
                 accounting.unite(result.accounting)
         yield wire.rows(packets, accounting, range(program.shards) if number == 0 else (), time, 0)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.api.declaration import Declaration
 from headrace.core.clock import to_microseconds
+from headrace.core.durations import Duration, microseconds
 from headrace.core.errors import PlanError, SchemaError
 from headrace.core.keys import encode_keys, partitions_of
 from headrace.core.schema import ddl
@@ -22,7 +23,7 @@ from headrace.operators.compiler import compiled
 from headrace.operators.program import OFFSET, PARTITION
 from headrace.operators.runner import Runner
 from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.watermark import Progress
+from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
 from headrace.plan.plan import View
 
@@ -33,26 +34,29 @@ Row = dict[str, Any]
 class TestDriver:
     """Sends records to an app's streams and shows what its views hold; time moves only with records and when told.
 
-    Each `send` is one epoch. `advance` says that event time has come to a moment in every stream.
+    Each `send` is one epoch. `advance` says that event time has come to a moment in every stream. `starts_at` sets the wall
+    clock, which then moves only by `wait` and `advance`; without it no record is too far ahead of the clock.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
 
-    def __init__(self, app: Declaration, *, shards: int = 2, partitions: int = 1) -> None:
+    def __init__(
+        self, app: Declaration, *, shards: int = 2, partitions: int | Mapping[str, int] = 1, starts_at: Moment | None = None
+    ) -> None:
         plan = app.plan()
         self._sources = {source.name: source for source in plan.sources}
         self._views = {output.name: output for output in plan.outputs if isinstance(output, View)}
         self._program = compiled(plan, shards)
         self._runner = Runner(self._program)
-        self._partitions = partitions
-        self._offsets = {name: [0] * partitions for name in self._sources}
+        counts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(self._sources, partitions)
+        self._offsets = {name: [0] * counts.get(name, 1) for name in self._sources}
         self._progress = {name: Progress() for name in self._sources}
         self._held: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in self._views}
         self._side: dict[str, list[Row]] = {}
         self._accounting = Accounting()
         self._epoch = 0
         self._before = BEGINNING
-        self._now: int | None = None
+        self._now: int | None = None if starts_at is None else _micros(starts_at)
 
     def send(self, stream: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> None:
         """Send records to a stream, and let the app take them in as one epoch."""
@@ -60,19 +64,23 @@ class TestDriver:
         records = self._records(source, rows)
         latest = self._latest(source, records)
         now = self._now if self._now is not None else max([*latest.values(), 0])
-        self._progress[stream] = self._progress[stream].observe(latest, now)
-        for name, progress in self._progress.items():
-            rule = self._sources[name].watermark
-            if rule is not None:
-                self._progress[name] = progress.advance(rule, now, self._program.closing)
-        self._run({stream: records}, self._watermark())
+        self._observe({stream: latest}, now)
+        self._run({stream: records}, *self._time())
+
+    def wait(self, time: Duration) -> None:
+        """The wall clock moves on and nothing comes: what has been silent for `idle` holds event time back no longer."""
+        reaches = [reach.latest for progress in self._progress.values() for reach in progress.partitions.values()]
+        begun = self._now if self._now is not None else max(reaches, default=0)
+        self._now = begun + microseconds(time)
+        self._observe({}, self._now)
+        self._run({}, *self._time())
 
     def advance(self, to: Moment) -> None:
         """Event time comes to `to` in every stream: windows that end by then fire."""
         moment = _micros(to)
         self._now = max(self._now or moment, moment)
         self._progress = {name: replace(progress, watermark=max(progress.watermark, moment)) for name, progress in self._progress.items()}
-        self._run({}, max(moment, self._before))
+        self._run({}, moment)
 
     def end(self) -> None:
         """The input is complete: every window fires."""
@@ -106,9 +114,13 @@ class TestDriver:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         return
 
-    def _run(self, batches: Mapping[str, pl.DataFrame], after: int) -> None:
+    def _observe(self, latest: Mapping[str, Mapping[int, int]], now: int) -> None:
+        for name, source in self._sources.items():
+            seen = self._progress[name].observe(latest.get(name, {}), now)
+            self._progress[name] = seen if source.watermark is None else seen.advance(source.watermark, now, self._program.closing)
+
+    def _run(self, batches: Mapping[str, pl.DataFrame], after: int, idle: bool = False) -> None:
         self._epoch += 1
-        idle = any(progress.idle for progress in self._progress.values())
         time = EpochTime(self._epoch, self._before, max(after, self._before), idle)
         reached, accounting = self._runner.epoch(batches, time, self._limit(batches))
         self._accounting.unite(accounting)
@@ -129,14 +141,13 @@ class TestDriver:
             else:
                 held.pop(key, None)
 
-    def _watermark(self) -> int:
-        known = [progress.watermark for name, progress in self._progress.items() if self._sources[name].watermark is not None]
-        return min(known, default=self._before)
+    def _time(self) -> tuple[int, bool]:
+        return united([progress for name, progress in self._progress.items() if self._sources[name].watermark is not None], self._before)
 
     def _limit(self, batches: Mapping[str, pl.DataFrame]) -> int:
         """Times later than this are not believed; before any time was set, nothing is too far ahead."""
         rules = [self._sources[name].watermark for name in batches]
-        ahead = [to_microseconds(0) + int(rule.max_ahead.total_seconds() * 1e6) for rule in rules if rule is not None]
+        ahead = [microseconds(rule.max_ahead) for rule in rules if rule is not None]
         return END if self._now is None or not ahead else self._now + min(ahead)
 
     def _records(self, source: Source, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pl.DataFrame:
@@ -147,10 +158,11 @@ class TestDriver:
                 f"a record does not fit stream {source.name!r}: {error}", hint=f"its columns are {ddl(source.columns)}"
             ) from error
         places = [0] * table.num_rows
-        if source.key and self._partitions > 1:
+        count = len(self._offsets[source.name])
+        if source.key and count > 1:
             keys = encode_keys([table.column(name).combine_chunks() for name in source.key])
             # Records without a key go to any partition; here to the first.
-            places = [max(0, place) for place in partitions_of(keys, self._partitions).tolist()]
+            places = [max(0, place) for place in partitions_of(keys, count).tolist()]
         offsets = []
         for place in places:
             offsets.append(self._offsets[source.name][place])

@@ -158,3 +158,16 @@ def test_an_unknown_view_or_stream_is_named_with_those_there_are() -> None:
         assert "urls" in str(error.value)
         with pytest.raises(PlanError, match="no stream 'views'"):
             driver.late("views")
+
+
+def test_silence_closes_a_window_over_the_results_of_windows() -> None:
+    app = Declaration("silence")
+    views = app.stream("page_views", "url string, at timestamp", key="url", time="at", watermark=bounded("10s", idle="1 minute"))
+    busy = views.window(tumbling("1 minute"), by="url").agg(views="count(*)").where("views > 1")
+    app.view("busy_times", busy.window(session("5 minutes"), by="url").agg(minutes="count(*)"))
+    with TestDriver(app, starts_at="2026-01-01T12:00:00Z") as driver:
+        driver.send("page_views", [{"url": "/a", "at": at("12:00:10")}, {"url": "/a", "at": at("12:00:20")}])
+        driver.wait("59 seconds")
+        assert driver.rows("busy_times") == []
+        driver.wait("1 second")
+        assert [(row["url"], row["minutes"], row["pane"]) for row in driver.rows("busy_times")] == [("/a", 1, "idle")]
