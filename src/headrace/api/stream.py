@@ -153,6 +153,24 @@ class Stream:
         )
         return Table(self.namer, node)
 
+    def to_stream(self) -> Stream:
+        """The changes of a table or of corrected results as facts: the columns, and `op` with insert, update or delete.
+
+        The time of an insert or update is that of the new record. A delete has the columns of the record that is gone, and the
+        watermark at which it went, or that record's own time if it is later.
+        """
+        at = caller()
+        if not self.node.keys:
+            raise PlanError(
+                f"to_stream() of {self.name!r}: nothing tells its records apart",
+                why="a record that replaces another could not be told from a new one",
+                hint="keep the columns of its key in every step before it",
+                where=at,
+            )
+        columns = pa.schema([*self.columns, pa.field("op", pa.string())])
+        _refuse_twice(columns, at)
+        return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
+
     def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
         for name, typed in expressions:
             if typed.type is None:
@@ -177,12 +195,6 @@ class Stream:
 
 class Table(Stream):
     """The latest value per key. Its steps work on its changes and keep it a table."""
-
-    def to_stream(self) -> Stream:
-        """The changes of the table as facts: its columns, and `op` with insert, update or delete."""
-        at = caller()
-        columns = pa.schema([*self.columns, pa.field("op", pa.string())])
-        return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
 
     def _like(self, node: Node) -> Stream:
         return Table(self.namer, node)
@@ -246,4 +258,4 @@ def _names(names: Names, node: Node, role: str) -> tuple[str, ...]:
 def _refuse_twice(columns: pa.Schema, at: str | None) -> None:
     twice = [name for name in columns.names if columns.names.count(name) > 1]
     if twice:
-        raise PlanError(f"the result has two columns {twice[0]!r}", hint="give the aggregate another name", where=at)
+        raise PlanError(f"the result has two columns {twice[0]!r}", hint="give one of them another name", where=at)

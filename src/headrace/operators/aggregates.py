@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.changes import OP
+from headrace.operators.changes import OP, TIME
 from headrace.operators.expressions.kernels import quotient
 
 ROWS = "_rows"
-TIME = "_time"
 Accumulators = Mapping[str, pl.Expr]
 _UNTYPED = pl.Null()
 

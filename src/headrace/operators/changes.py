@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+# The event time of a record.
+TIME = "_time"
 # +1: the record holds from now on. -1: a record that was given out before does not hold any more.
 OP = "_op"
 ADD, RETRACT = 1, -1
@@ -25,3 +27,18 @@ def as_upserts(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     Retractions stand before the additions that replace them, so the last record of a key is what holds.
     """
     return frame.unique(subset=list(key), keep="last", maintain_order=True)
+
+
+def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.DataFrame:
+    """A changelog of one epoch as facts with `op`: a record taken back and given anew under its key is one update."""
+    changes = frame.with_columns(pl.col(OP).shift(1).over(key).alias("_previous"), pl.col(OP).shift(-1).over(key).alias("_next"))
+    facts = changes.filter((pl.col(OP) == ADD) | pl.col("_next").is_null() | (pl.col("_next") == RETRACT))
+    said = (
+        pl.when(pl.col(OP) == RETRACT).then(pl.lit("delete"))
+        .when(pl.col("_previous") == RETRACT).then(pl.lit("update"))
+        .otherwise(pl.lit("insert"))
+    )  # fmt: skip
+    # What is gone went when time passed: its own time lies behind, and every window of it may be closed.
+    gone = (pl.col(OP) == RETRACT) & pl.col(TIME).is_not_null()
+    moment = pl.when(gone).then(pl.max_horizontal(pl.col(TIME), pl.lit(watermark))).otherwise(pl.col(TIME))
+    return facts.with_columns(said.alias("op"), moment.alias(TIME)).drop(OP, "_previous", "_next")

@@ -8,7 +8,7 @@ from headrace.core.errors import PlanError
 from headrace.operators.aggregates import FUNCTIONS, Aggregate
 from headrace.operators.exits import ALL, Entry, Spec
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.flow import Flow, Project, Sieve, Step, Unnest
+from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.operators.grouping import GroupSpec, TableSpec
 from headrace.operators.panes import WindowSpec
 from headrace.operators.program import Operator, Origin, Outlet, Program
@@ -79,7 +79,9 @@ class _Compiler:
             return (Unnest(node.name, self._fused(node.expression), node.into),)
         if isinstance(node, (KeyBy, Union)):
             return ()
-        if isinstance(node, (Transform, ToStream)):
+        if isinstance(node, ToStream):
+            return (Facts(node.name, node.input.keys),)
+        if isinstance(node, Transform):
             raise PlanError(f"step {node.name!r} needs Spark", why="its function takes a PySpark DataFrame", where=node.where)
         raise TypeError(f"{type(node).__name__} is not a stateless step")
 

@@ -8,8 +8,7 @@ from functools import cached_property
 import polars as pl
 
 from headrace.operators import grouping, sessions, windows
-from headrace.operators.aggregates import TIME
-from headrace.operators.changes import OP
+from headrace.operators.changes import OP, TIME
 from headrace.operators.expressions import Compiled
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.flow import ROW, computed

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import polars as pl
 
+from headrace.operators.changes import as_facts
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.time import EpochTime
 from headrace.plan.expressions import Typed
 
 # The number of a record in its batch, by which the record as it came is found again.
@@ -40,7 +42,15 @@ class Unnest:
     into: str
 
 
-Step = Sieve | Project | Unnest
+@dataclass(frozen=True)
+class Facts:
+    """The changes of a table as facts, with `op`; the table's records are told apart by `key`."""
+
+    name: str
+    key: tuple[str, ...]
+
+
+Step = Sieve | Project | Unnest | Facts
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,15 @@ class Stage:
             return [("_true", compiled_form(step.condition))]
         if isinstance(step, Unnest):
             return [(step.into, compiled_form(step.expression))]
+        if isinstance(step, Facts):
+            return []
         return [(name, compiled_form(typed)) for name, typed in step.columns]
 
-    def run(self, frame: pl.DataFrame) -> Outcome:
+    def run(self, frame: pl.DataFrame, time: EpochTime) -> Outcome:
         step = self.step
+        if isinstance(step, Facts):
+            facts = as_facts(frame, step.key, time.before)
+            return Outcome(facts, frame.height - facts.height)
         kept = [name for name in frame.columns if not isinstance(step, Project) or name.startswith("_")]
         kept = [name for name in kept if name not in {name for name, _ in self._compiled}]
         made, bad = computed(frame, self._compiled, kept)

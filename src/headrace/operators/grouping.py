@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import TIME, Aggregate, finishes, merges, partials
-from headrace.operators.changes import ADD, OP, added, retracted
+from headrace.operators.aggregates import Aggregate, finishes, merges, partials
+from headrace.operators.changes import ADD, OP, TIME, added, retracted
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime

@@ -13,8 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.operators.accounting import Accounting
-from headrace.operators.aggregates import TIME
-from headrace.operators.changes import OP
+from headrace.operators.changes import OP, TIME
 from headrace.operators.exits import ALL, Entry
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
@@ -189,7 +188,7 @@ class _Pass:
     def _flow(self, flow: Flow, frame: pl.DataFrame) -> None:
         for stage in flow.stages:
             taken = frame.height
-            outcome = stage.run(frame)
+            outcome = stage.run(frame, self._time)
             frame = outcome.frame
             bad = 0 if outcome.bad is None else outcome.bad.height
             # An array makes several records of one: what goes on is counted where it goes.

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators import changes
-from headrace.operators.aggregates import ROWS, TIME, finishes, merges, partials
+from headrace.operators.aggregates import ROWS, finishes, merges, partials
+from headrace.operators.changes import TIME
 from headrace.operators.chunks import Chunks
 from headrace.operators.panes import PANE, PaneTree, WindowSpec, merge_keys
 from headrace.operators.store import Store

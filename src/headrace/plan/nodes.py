@@ -15,6 +15,7 @@ import pyarrow as pa
 from headrace.core.errors import PlanError
 from headrace.core.schema import TIMESTAMP
 from headrace.plan.expressions import Typed
+from headrace.plan.expressions.terms import Field
 from headrace.plan.watermarks import Watermark
 from headrace.plan.windows import Window
 
@@ -94,6 +95,13 @@ class Select(Step):
 
     expressions: tuple[tuple[str, Typed], ...]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key under its new names, if each of its columns is taken over as it is."""
+        taken = {typed.term.name: name for name, typed in reversed(self.expressions) if isinstance(typed.term, Field)}
+        kept = self.input.keys
+        return tuple(taken[name] for name in kept) if all(name in taken for name in kept) else ()
+
 
 @dataclass(frozen=True)
 class Explode(Step):
@@ -102,12 +110,20 @@ class Explode(Step):
     expression: Typed
     into: str
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
+
 
 @dataclass(frozen=True)
 class Transform(Step):
     """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; evaluated by Spark."""
 
     function: Callable[[Any], Any] = field(compare=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True)

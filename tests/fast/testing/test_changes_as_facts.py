@@ -1,0 +1,90 @@
+"""The changes of a table as facts: what became of each key, and facts like any others behind it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.stream import Stream
+from headrace.api.windows import bounded, tumbling
+from headrace.core.errors import PlanError
+from headrace.testing.driver import TestDriver
+
+
+def at(clock: str) -> datetime:
+    return datetime.fromisoformat(f"2026-01-01T{clock}+00:00")
+
+
+def orders(app: Declaration) -> Stream:
+    return app.stream(
+        "orders", schema="id string, state string, amount int, at timestamp", key="id", time="at", watermark=bounded("10 seconds")
+    )
+
+
+def order(number: str, state: str, clock: str, amount: int = 1) -> dict[str, Any]:
+    return {"id": number, "state": state, "amount": amount, "at": at(clock)}
+
+
+def facts(driver: TestDriver, view: str = "changes") -> list[tuple[Any, ...]]:
+    return [(row["id"], row["state"], row["op"]) for row in driver.rows(view)]
+
+
+def test_each_change_of_a_table_is_an_insert_an_update_or_a_delete() -> None:
+    app = Declaration("changes")
+    open_orders = orders(app).to_table(key="id").where("state <> 'paid'")
+    app.view("changes", open_orders.to_stream(), key=("id", "state", "op"))
+    with TestDriver(app) as driver:
+        driver.send("orders", [order("1", "new", "12:00:00"), order("2", "new", "12:00:01")])
+        driver.send("orders", [order("1", "sent", "12:00:05"), order("2", "paid", "12:00:06"), order("3", "paid", "12:00:06")])
+        assert facts(driver) == [("1", "new", "insert"), ("1", "sent", "update"), ("2", "new", "delete"), ("2", "new", "insert")]
+        counts = {row["step"]: row for row in driver.accounting()}
+        assert (counts["orders.table.where.stream"]["in"], counts["orders.table.where.stream"]["out"]) == (5, 4)
+
+
+def test_the_facts_have_times_and_can_be_counted_in_windows() -> None:
+    app = Declaration("rates")
+    changes = orders(app).to_table(key="id").to_stream()
+    app.view("per_minute", changes.window(tumbling("1 minute"), by="op").agg(changes="count(*)", most="max(amount)"))
+    with TestDriver(app) as driver:
+        driver.send("orders", [order("1", "new", "12:00:00", 5), order("2", "new", "12:00:01", 7)])
+        driver.send("orders", [order("1", "sent", "12:00:30", 9)])
+        driver.restart()
+        driver.send("orders", [order("1", "paid", "12:01:30", 2)])
+        driver.end()
+        found = [(row["op"], row["window_start"], row["changes"], row["most"]) for row in driver.rows("per_minute")]
+        assert found == [("insert", at("12:00:00"), 2, 7), ("update", at("12:00:00"), 1, 9), ("update", at("12:01:00"), 1, 2)]
+
+
+def test_a_forgotten_key_is_a_delete_at_the_watermark_that_passed_it() -> None:
+    app = Declaration("expiry")
+    changes = orders(app).to_table(key="id", ttl="1 minute").to_stream()
+    app.view("deleted", changes.where("op = 'delete'").window(tumbling("1 minute")).agg(gone="count(*)"))
+    with TestDriver(app, shards=1) as driver:
+        driver.send("orders", [order("1", "new", "12:00:00")])
+        for second in range(40):
+            driver.send("orders", [order("2", "new", f"12:05:{second:02}")])
+        driver.end()
+        assert driver.late("orders") == []
+        assert [(row["gone"], row["window_start"]) for row in driver.rows("deleted")] == [(1, at("12:05:00"))]
+
+
+def test_a_corrected_window_is_an_update_of_its_result() -> None:
+    app = Declaration("corrections")
+    counts = orders(app).window(tumbling("1 minute"), by="state").agg(n="count(*)").emit(until="1 hour")
+    app.view("changes", counts.to_stream(), key=("state", "n", "op"))
+    with TestDriver(app) as driver:
+        driver.send("orders", [order("1", "new", "12:00:00")])
+        driver.advance("2026-01-01T12:02:00Z")
+        driver.send("orders", [order("2", "new", "12:00:30")])
+        assert [(row["n"], row["op"]) for row in driver.rows("changes")] == [(1, "insert"), (2, "update")]
+
+
+def test_a_table_without_its_key_has_no_changes_to_tell() -> None:
+    table = orders(Declaration("keyless")).to_table(key="id")
+    for lost in (table.select("state"), table.select("upper(id) as id, state"), table.flat_map("split(state, '')", into="letter")):
+        with pytest.raises(PlanError, match="nothing tells its records apart"):
+            lost.to_stream()
+    assert table.select("id as number, state").to_stream().columns.names == ["number", "state", "op"]
