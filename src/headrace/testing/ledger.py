@@ -92,7 +92,7 @@ class Ledger:
     def attempt(self, entry: Entry, count: int, filler: bytes = b"") -> list[bytes]:
         """The values of the records of one more attempt."""
         entry.attempts, entry.boot = entry.attempts + 1, self.boot
-        if entry.level == Level.LOST:
+        if entry.level <= Level.MAYBE:
             entry.level, entry.base = Level.MAYBE, -1
         return [b"%d:%d:%d:%d:" % (entry.number, entry.attempts, index, count) + filler for index in range(count)]
 
@@ -166,7 +166,8 @@ class Ledger:
             if number <= orders[entry.group]:
                 raise Broken(f"{entry} is behind a later append of {entry.group}")
             orders[entry.group] = number
-        self._learn(topic, partition, found, committed=committed)
+        # A committed read ends before an open transaction, and says nothing of what may lie behind its last record.
+        self._learn(topic, partition, found, passed=(rows[-1].offset if rows else 0) if committed else None)
 
     def check_latest(self, topic: str, partition: int, rows: list[Row], due: Iterable[Entry]) -> None:
         """Check a read of a compacted partition: for each append its record, or a later one of its key."""
@@ -216,8 +217,11 @@ class Ledger:
             raise Broken("there are records without the beginning of their append")
         return found
 
-    def _learn(self, topic: str, partition: int, found: dict[int, Row], *, committed: bool) -> None:
-        """What a reader has seen stays while the machine runs. After a power cut what is there is durable, the rest is lost."""
+    def _learn(self, topic: str, partition: int, found: dict[int, Row], *, passed: int | None) -> None:
+        """What a reader has seen stays while the machine runs. After a power cut what is there is durable, the rest is lost.
+
+        A committed reader leaves out transactions, and knows of others only what lies before the offset `passed`.
+        """
         for entry in self.entries:
             if entry.topic != topic:
                 continue
@@ -228,7 +232,9 @@ class Ledger:
                     raise Broken(f"{entry} is at {row.offset}")
                 entry.partition, entry.base = partition, row.offset
                 entry.level = max(entry.level, Level.DURABLE if old else Level.WRITTEN)
-            elif entry.partition == partition and old and entry.level == Level.MAYBE and not (committed and entry.transaction):
+                continue
+            told = passed is None or (entry.transaction is None and 0 <= entry.base < passed)
+            if told and entry.partition == partition and old and entry.level == Level.MAYBE:
                 entry.level = Level.LOST
 
 
