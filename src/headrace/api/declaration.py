@@ -10,7 +10,7 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
-from headrace.plan.nodes import Node, Source, column
+from headrace.plan.nodes import Node, Source, ToTable, column
 from headrace.plan.plan import Output, Plan, Sink, View
 from headrace.plan.watermarks import Watermark
 
@@ -39,7 +39,10 @@ class Declaration:
         return Stream(self, node)
 
     def view(self, name: str, stream: Stream, *, key: Names = ()) -> None:
-        """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own."""
+        """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own.
+
+        Under a key that does not hold their own key, a view has the latest of the results, by event time.
+        """
         at = caller()
         keys = ((key,) if isinstance(key, str) else tuple(key)) or stream.node.keys
         if not keys:
@@ -51,7 +54,11 @@ class Declaration:
             )
         for part in keys:
             column(stream.node, part, f"key of view {name!r}")
-        self._output(View(name, stream.node, keys), at)
+        node = stream.node
+        if not node.keys or not set(node.keys) <= set(keys):
+            # Records of one key lie on many shards: one must decide which is the latest.
+            node = ToTable(self.step_name(f"{node.name}.table"), node.columns, at, node, keys, None)
+        self._output(View(name, node, keys), at)
 
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
         """Write the records of a stream, or the changes of a table, to another system, each epoch once."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from headrace.core.errors import PlanError
 from headrace.operators.aggregates import FUNCTIONS, Aggregate
+from headrace.operators.candidates import CandidateSpec
 from headrace.operators.exits import ALL, Entry, Spec
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
@@ -98,7 +99,7 @@ class _Compiler:
 
     def _spec(self, node: Node) -> tuple[Spec, tuple[tuple[str, Typed], ...]]:
         if isinstance(node, ToTable):
-            return TableSpec(node.key, _micros(node.ttl)), ()
+            return self._table(node), ()
         assert isinstance(node, (WindowAggregate, GroupAggregate))
         aggregates, inputs = self._aggregates(node)
         by = node.by or (ALL,)
@@ -110,6 +111,18 @@ class _Compiler:
         if isinstance(window, Hopping):
             return WindowSpec(_whole(window.size), _whole(window.hop), _whole(window.offset), by, aggregates, until), inputs
         return SessionSpec(_whole(window.gap), by, aggregates, until), inputs
+
+    def _table(self, node: ToTable) -> Spec:
+        own = node.input.keys
+        if not node.input.changes or (own and set(own) <= set(node.key)):
+            return TableSpec(node.key, _micros(node.ttl))
+        if not own:
+            raise PlanError(
+                f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",
+                hint="keep the columns of its key in every step before it",
+                where=node.where,
+            )
+        return CandidateSpec(node.key, own, _micros(node.ttl))
 
     def _aggregates(self, node: WindowAggregate | GroupAggregate) -> tuple[tuple[Aggregate, ...], tuple[tuple[str, Typed], ...]]:
         inputs: dict[str, Typed] = {}

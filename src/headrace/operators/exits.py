@@ -8,7 +8,8 @@ from functools import cached_property
 import polars as pl
 
 from headrace.operators import grouping, sessions, windows
-from headrace.operators.changes import OP, TIME
+from headrace.operators.candidates import CandidateSpec
+from headrace.operators.changes import OP, TIME, as_upserts
 from headrace.operators.expressions import Compiled
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.flow import ROW, computed
@@ -19,7 +20,7 @@ from headrace.operators.sessions import SessionSpec
 from headrace.operators.time import EpochTime
 from headrace.plan.expressions import Typed
 
-Spec = WindowSpec | SessionSpec | GroupSpec | TableSpec
+Spec = WindowSpec | SessionSpec | GroupSpec | TableSpec | CandidateSpec
 ALL = "_all"
 
 
@@ -60,6 +61,9 @@ class Entry:
         spec = self.spec
         if isinstance(spec, TableSpec):
             return Entered(sharded(self.operator, grouping.latest(spec, frame.drop(ROW, strict=False)), spec.key, shards), frame.height)
+        if isinstance(spec, CandidateSpec):
+            net = as_upserts(frame.drop(ROW, strict=False), (*spec.key, *spec.own))
+            return Entered(sharded(self.operator, net, spec.key, shards), frame.height)
         kept = [name for name in (*spec.by, TIME, ROW, OP) if name in frame.columns]
         made, bad = computed(frame, self._compiled, kept)
         if ALL in spec.by:

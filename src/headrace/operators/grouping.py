@@ -13,7 +13,7 @@ from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 
-_LAST = "_last"
+LAST = "_last"
 # Looking for expired keys reads every row of a shard, so it is done once in so many epochs, each shard in its own turn.
 _SWEEP = 32
 
@@ -37,7 +37,7 @@ class TableSpec:
 
 def aggregate(spec: GroupSpec, records: pl.DataFrame) -> pl.DataFrame:
     """Partial results of records by key, ready for the shuffle."""
-    return records.group_by(spec.by).agg(partials(spec.aggregates, {_LAST: pl.col(TIME).max()}))
+    return records.group_by(spec.by).agg(partials(spec.aggregates, {LAST: pl.col(TIME).max()}))
 
 
 def latest(spec: TableSpec, records: pl.DataFrame) -> pl.DataFrame:
@@ -78,14 +78,14 @@ class KeyedTable:
         found = self._state.find(keys)
         if found is None or self._ttl is None:
             return found
-        found = found.filter(pl.col(_LAST) + self._ttl > time.before)
+        found = found.filter(pl.col(LAST) + self._ttl > time.before)
         return None if found.is_empty() else found
 
     def _expire(self, time: EpochTime, store: Store, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
         """Forget keys whose time is over, and take back their rows."""
         if self._ttl is None or (time.epoch + self._shard) % _SWEEP:
             return []
-        over = self._state.where(pl.col(_LAST) + self._ttl <= time.after)
+        over = self._state.where(pl.col(LAST) + self._ttl <= time.after)
         if over is None:
             return []
         self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
@@ -113,10 +113,10 @@ class Groups(KeyedTable):
         return results + self._expire(time, store, self._finish)
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.group_by(self._key).agg(merges(self._spec.aggregates, {_LAST: pl.col(_LAST).max()}))
+        return frame.group_by(self._key).agg(merges(self._spec.aggregates, {LAST: pl.col(LAST).max()}))
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(_LAST).alias(TIME))
+        return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(LAST).alias(TIME))
 
 
 class Latest(KeyedTable):
@@ -131,15 +131,15 @@ class Latest(KeyedTable):
         new = pl.concat(inputs)
         if OP not in new.columns:
             new = added(new)
-        new = new.with_columns(pl.col(TIME).alias(_LAST)).sort(_LAST, maintain_order=True, nulls_last=False)
+        new = new.with_columns(pl.col(TIME).alias(LAST)).sort(LAST, maintain_order=True, nulls_last=False)
         new = new.unique(subset=self._key, keep="last", maintain_order=True)
         old = self._present(new, time)
         results = []
         if old is not None:
             # A record older than the one that is there changes nothing.
-            behind = old.select(*self._key, pl.col(_LAST).alias("_known"))
+            behind = old.select(*self._key, pl.col(LAST).alias("_known"))
             new = new.join(behind, on=self._key, how="left", nulls_equal=True)
-            new = new.filter(pl.col("_known").is_null() | (pl.col(_LAST) >= pl.col("_known"))).drop("_known")
+            new = new.filter(pl.col("_known").is_null() | (pl.col(LAST) >= pl.col("_known"))).drop("_known")
             replaced = old.join(new, on=self._key, how="semi", nulls_equal=True)
             if not replaced.is_empty():
                 results.append(retracted(self._finish(replaced)))
@@ -149,4 +149,4 @@ class Latest(KeyedTable):
         return results + self._expire(time, store, self._finish)
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.drop(_LAST, GONE, strict=False)
+        return rows.drop(LAST, GONE, strict=False)

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.operators.accounting import Accounting
+from headrace.operators.candidates import Candidates, CandidateSpec
 from headrace.operators.changes import OP, TIME
 from headrace.operators.exits import ALL, Entry
 from headrace.operators.expressions import REASON, Compiled
@@ -29,7 +30,7 @@ from headrace.plan.expressions import Typed
 
 PARTITION, OFFSET = "_partition", "_offset"
 _ORIGINAL = "_original"
-Stateful = Windows | Sessions | Groups | Latest
+Stateful = Windows | Sessions | Groups | Latest | Candidates
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Operator:
             return Windows(spec)
         if isinstance(spec, GroupSpec):
             return Groups(spec, shard)
+        if isinstance(spec, CandidateSpec):
+            return Candidates(spec, shard)
         return Latest(spec, shard) if isinstance(spec, TableSpec) else Sessions(spec)
 
     @cached_property

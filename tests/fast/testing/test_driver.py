@@ -171,3 +171,33 @@ def test_silence_closes_a_window_over_the_results_of_windows() -> None:
         assert driver.rows("busy_times") == []
         driver.wait("1 second")
         assert [(row["url"], row["minutes"], row["pane"]) for row in driver.rows("busy_times")] == [("/a", 1, "idle")]
+
+
+def test_a_view_under_another_key_has_the_latest_result_whatever_shard_it_came_from() -> None:
+    app = Declaration("latest")
+    per_url = page_views(app).window(tumbling("1 minute"), by=("url", "user")).agg(views="count(*)")
+    app.view("per_user", per_url, key="user")
+    app.view("pages", page_views_again(app), key="user")
+    with TestDriver(app, shards=4, partitions=3) as driver:
+        for minute in (2, 0, 3, 1):
+            driver.send("page_views", [view(f"/{minute}", f"12:0{minute}:00", user) for user in ("ann", "bob")])
+            driver.send("clicks", [{"page": minute, "user": "ann", "at": at(f"12:0{minute}:00")}])
+        driver.end()
+        assert [(row["user"], row["url"]) for row in driver.rows("per_user")] == [("ann", "/3"), ("bob", "/3")]
+        assert [(row["user"], row["page"]) for row in driver.rows("pages")] == [("ann", 3)]
+
+
+def page_views_again(app: Declaration) -> Stream:
+    return app.stream("clicks", schema="page int, user string, at timestamp", key="page", time="at", watermark=bounded("1 hour"))
+
+
+def test_a_view_under_another_key_falls_back_when_its_result_is_taken_back() -> None:
+    app = Declaration("back")
+    rare = page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)").emit(until="1 hour").where("views < 2")
+    app.view("last_rare", rare.select("url, window_start as minute, views"), key="url")
+    with TestDriver(app, shards=3) as driver:
+        driver.send("page_views", [view("/a", "12:00:00"), view("/a", "12:01:00")])
+        driver.advance("2026-01-01T12:03:00Z")
+        assert [row["minute"] for row in driver.rows("last_rare")] == [at("12:01:00")]
+        driver.send("page_views", [view("/a", "12:01:30")])
+        assert [row["minute"] for row in driver.rows("last_rare")] == [at("12:00:00")]

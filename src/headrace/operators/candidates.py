@@ -1,0 +1,75 @@
+"""The latest record per key of results that change: all that hold are kept, so that another comes forth when one is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.changes import ADD, OP, TIME, added, as_upserts, retracted
+from headrace.operators.grouping import LAST, KeyedTable
+from headrace.operators.keyed import GONE
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+
+_ROWS = "_candidates"
+
+
+@dataclass(frozen=True)
+class CandidateSpec:
+    """The latest record per `key` among those that `own` tells apart; of equal times the one with the largest `own`."""
+
+    key: tuple[str, ...]
+    own: tuple[str, ...]
+    ttl: int | None
+
+
+class Candidates(KeyedTable):
+    """The records of one shard, and of each key the latest that holds."""
+
+    def __init__(self, spec: CandidateSpec, shard: int) -> None:
+        super().__init__(spec.key, spec.ttl, shard)
+        self._own = list(spec.own)
+        self._identity = [*self._key, *(name for name in self._own if name not in self._key)]
+
+    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+        if not inputs:
+            return self._expire(time, store, self._finish)
+        changes = as_upserts(pl.concat(inputs), self._identity)
+        fresh = changes.filter(pl.col(OP) == ADD).drop(OP)
+        found = self._present(changes.select(self._key).unique(), time)
+        before = fresh.clear() if found is None else self._candidates(found).select(fresh.columns)
+        after = pl.concat([self._without(before, changes), fresh])
+        self._keep(before, after, store)
+        return [*self._given_out(before, after, changes), *self._expire(time, store, self._finish)]
+
+    def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, changes: pl.DataFrame) -> list[pl.DataFrame]:
+        old, new = self._latest(before), self._latest(after)
+        same = self._without(old.join(new, on=self._identity, how="semi", nulls_equal=True), changes)
+        gone, come = self._without(old, same), self._without(new, same)
+        return [said for said in (retracted(gone), added(come)) if said.height]
+
+    def _keep(self, before: pl.DataFrame, after: pl.DataFrame, store: Store) -> None:
+        rest = [name for name in after.columns if name not in self._key]
+        rows = after.group_by(self._key).agg(
+            pl.col(TIME).max().alias(LAST), pl.struct(rest).alias(_ROWS), pl.lit(False).first().alias(GONE)
+        )
+        empty = before.select(self._key).unique().join(after, on=self._key, how="anti", nulls_equal=True)
+        marks = empty.with_columns(
+            pl.lit(None, rows.schema[LAST]).alias(LAST), pl.lit(None, rows.schema[_ROWS]).alias(_ROWS), pl.lit(True).alias(GONE)
+        )
+        self._state.put(pl.concat([rows, marks.select(rows.columns)]), store)
+
+    def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return self._latest(self._candidates(rows))
+
+    def _candidates(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.select(*self._key, _ROWS).explode(_ROWS).unnest(_ROWS)
+
+    def _latest(self, candidates: pl.DataFrame) -> pl.DataFrame:
+        ordered = candidates.sort(TIME, *self._own, nulls_last=False)
+        return ordered.unique(subset=self._key, keep="last", maintain_order=True)
+
+    def _without(self, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+        return rows.join(others, on=self._identity, how="anti", nulls_equal=True)
