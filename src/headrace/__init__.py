@@ -9,6 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headrace.api.stream import Stream as Stream
+    from headrace.api.stream import Table as Table
+    from headrace.api.windows import bounded as bounded
+    from headrace.api.windows import hopping as hopping
+    from headrace.api.windows import perfect as perfect
+    from headrace.api.windows import session as session
+    from headrace.api.windows import tumbling as tumbling
+    from headrace.app import App as App
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -24,10 +32,12 @@ if TYPE_CHECKING:
     from headrace.log.producer import Producer as Producer
     from headrace.log.topic import Topic as Topic
     from headrace.log.topic import TopicConfig as TopicConfig
+    from headrace.testing.driver import TestDriver as TestDriver
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "App": "headrace.app",
     "ConnectorError": "headrace.core.errors",
     "Consumer": "headrace.log.consumer",
     "HeadraceError": "headrace.core.errors",
@@ -40,9 +50,17 @@ _HOME = {
     "Secret": "headrace.core.secret",
     "Settings": "headrace.core.settings",
     "SettingsError": "headrace.core.errors",
+    "Stream": "headrace.api.stream",
+    "Table": "headrace.api.stream",
+    "TestDriver": "headrace.testing.driver",
     "Topic": "headrace.log.topic",
     "TopicConfig": "headrace.log.topic",
+    "bounded": "headrace.api.windows",
+    "hopping": "headrace.api.windows",
     "load_settings": "headrace.core.settings",
+    "perfect": "headrace.api.windows",
+    "session": "headrace.api.windows",
+    "tumbling": "headrace.api.windows",
 }
 
 

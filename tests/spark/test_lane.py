@@ -22,7 +22,9 @@ from headrace.testing.driver import TestDriver
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COLUMNS = "url string, user string, at timestamp"
-COUNTS = "epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint"
+COUNTS = (
+    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint"
+)
 
 
 def app() -> Declaration:

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 
 from headrace.core.errors import JobError
 
+COLUMNS = (
+    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint"
+)
 ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
 
 

@@ -34,7 +34,8 @@ class Hopping:
         return self.size == self.hop
 
     def __str__(self) -> str:
-        return f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
+        kind = f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
+        return f"{kind}, offset {spelled(self.offset)}" if self.offset else kind
 
 
 @dataclass(frozen=True)

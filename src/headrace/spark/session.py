@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -95,6 +96,28 @@ def session(
             why=f"its own words are in {output}" if output else None,
             hint="headrace doctor says what is missing",
         ) from error
+
+
+@contextmanager
+def job_session(settings: Settings, *, name: str, output: Path) -> Iterator[SparkSession]:
+    """A session of a job's own in the Spark that this process runs already, or in one that is started now."""
+    running = SparkContext._active_spark_context  # noqa: SLF001 - getActiveSession knows only what this thread began
+    shared = session(settings, name=name, output=output) if running is None else SparkSession.builder.getOrCreate()
+    own = shared.newSession()
+    for option, value in (MEANING | STATE).items():
+        own.conf.set(option, value)
+    _activate(own)
+    try:
+        yield own
+    finally:
+        _activate(shared)
+
+
+def _activate(chosen: SparkSession) -> None:
+    """Let Spark look for data sources where they were registered: it asks the active session, whichever session a writer is of."""
+    jvm = chosen.sparkContext._jvm  # noqa: SLF001 - no other way in
+    assert jvm is not None
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(chosen._jsparkSession)  # noqa: SLF001
 
 
 def stop(running: SparkSession) -> None:

@@ -61,7 +61,7 @@ class JobWriter(DataSourceStreamArrowWriter):
                         accounting.add(row["step"], **ends)
         accounting.check()
         for epoch in epochs:
-            table = pa.Table.from_pylist([{"epoch": epoch, **row} for row in accounting.rows()])
+            table = pa.Table.from_pylist([{"job": self._job.id, "epoch": epoch, **row} for row in accounting.rows()])
             if table.num_rows:
                 opened(self._job.log).append_epoch(f"{self._job.name}.accounting", table, writer=self._job.id, epoch=epoch, partition=0)
 

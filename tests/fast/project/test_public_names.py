@@ -10,6 +10,7 @@ import pytest
 import headrace
 
 NAMES = [
+    "App",
     "ConnectorError",
     "Consumer",
     "HeadraceError",
@@ -22,10 +23,18 @@ NAMES = [
     "Secret",
     "Settings",
     "SettingsError",
+    "Stream",
+    "Table",
+    "TestDriver",
     "Topic",
     "TopicConfig",
     "__version__",
+    "bounded",
+    "hopping",
     "load_settings",
+    "perfect",
+    "session",
+    "tumbling",
 ]
 
 

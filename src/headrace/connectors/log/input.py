@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.connectors.input import Ahead, Position
 from headrace.log import Log
 from headrace.log.cursor import Cursor, max_event_time
 from headrace.log.partition import Partition
+from headrace.log.topic import Topic
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class LogInput:
             first = start.get(index, 0)
             position[index] = last if index not in waiting else first + max(1, int(waiting[index] * share))
             if position[index] > first and self.time is not None:
-                found = max_event_time(log.partition(topic, index), first, position[index], limit)
+                found = self._latest(topic, index, (first, position[index]), limit)
                 if found is not None:
                     latest[index] = found
         return Ahead(position, latest)
@@ -51,6 +53,15 @@ class LogInput:
         cursor = Cursor(log.partition(log.topic(self.topic), partition), first, outcomes=log.transactions)
         while batches := cursor.read(columns=(*self.columns, "_partition", "_offset"), until=last):
             yield from batches
+
+    def _latest(self, topic: Topic, index: int, offsets: tuple[int, int], limit: int) -> int | None:
+        """The latest event time among these records: from the topic's index, which has it if the topic has the same time column."""
+        if topic.time == self.time:
+            return max_event_time(opened(self.directory).partition(topic, index), *offsets, limit)
+        assert self.time is not None
+        times = [batch.column(self.time).cast(pa.int64()) for batch in self.read(index, *offsets)]
+        latest = [pc.max(known.filter(pc.less_equal(known, limit))).as_py() for known in times]
+        return max((time for time in latest if time is not None), default=None)
 
     def _partitions(self) -> list[Partition]:
         log = opened(self.directory)

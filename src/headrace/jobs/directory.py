@@ -1,0 +1,97 @@
+"""The directory of a job: what was fixed when it began, Spark's checkpoint, and the lock that lets only one driver run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headrace.core.errors import JobError
+from headrace.log.disk import PosixLock
+
+_SHARDS_PER_CORE = 4
+
+
+@dataclass(frozen=True)
+class Record:
+    """What stays as it is for the life of a job's state: its identity, over how many shards it is spread, and the plan."""
+
+    id: str
+    shards: int
+    tasks: int
+    plan: str
+
+
+class JobDirectory:
+    """Where one job lives, under the home of its app."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        self.name = name
+        self.path = home / "jobs" / name
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def spark_log(self) -> Path:
+        return self.path / "spark.log"
+
+    def record(self) -> Record | None:
+        """What was fixed when the job began; None if it never did."""
+        file = self.path / "job.json"
+        return Record(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
+
+    def begin(self, plan: str, cores: int) -> Record:
+        """The record of the job, written now if this is its first run; refused if the app has changed since."""
+        known = self.record()
+        if known is None:
+            known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan)
+            self._write(known)
+        if known.plan != plan:
+            raise JobError(
+                f"app {self.name!r} is not the one that its job was started with:\n{_difference(known.plan, plan)}",
+                why="its state was made by the former steps",
+                hint=f"give the changed app another name, or remove {self.path} and its views to begin anew",
+            )
+        return known
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Only one driver at a time runs a job."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock, holder = PosixLock(self.path / "lock"), self.path / "driver"
+        if not lock.acquire(wait=False):
+            raise JobError(
+                f"job {self.name!r} is running already{_named(holder)}",
+                why="two drivers would write its checkpoint at once",
+                hint="stop that one first, or give this app another name",
+            )
+        try:
+            holder.write_text(str(os.getpid()), encoding="ascii")
+            yield
+        finally:
+            lock.release()
+
+    def _write(self, record: Record) -> None:
+        fresh = self.path / "job.json.new"
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(asdict(record), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(self.path / "job.json")
+
+
+def _named(holder: Path) -> str:
+    return f" in process {holder.read_text(encoding='ascii')}" if holder.is_file() else ""
+
+
+def _difference(before: str, after: str) -> str:
+    former, present = before.splitlines(), after.splitlines()
+    gone = [f"  - {line}" for line in former if line not in present]
+    new = [f"  + {line}" for line in present if line not in former]
+    return "\n".join(gone + new)

@@ -1,0 +1,86 @@
+"""How a running job gets on: its epoch, its watermark, how many records it took in and how many wait."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from headrace.connectors.input import Input
+from headrace.core.clock import to_datetime
+from headrace.operators.time import BEGINNING, END
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A job at one moment."""
+
+    epoch: int
+    watermark: datetime | None
+    taken: int
+    waiting: int
+    rate: float
+
+    def __str__(self) -> str:
+        time = f"{self.watermark:%Y-%m-%d %H:%M:%S}" if self.watermark else "none yet"
+        return f"epoch {self.epoch:,}   {self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows   watermark {time}"
+
+
+class Observer:
+    """Reads a job's progress off Spark's reports on its epochs."""
+
+    def __init__(self, inputs: Mapping[str, Input]) -> None:
+        self._inputs = inputs
+        self._began: int | None = None
+        self._seen: tuple[float, int] | None = None
+        self._rate = 0.0
+        self._offset: dict[str, Any] | None = None
+
+    def learn(self, report: Any) -> None:
+        """Take in Spark's last report; None before there is one."""
+        if report is None:
+            return
+        source = report["sources"][0]
+        if self._began is None and source["startOffset"]:
+            self._began = _read(json.loads(source["startOffset"]))
+        if source["endOffset"]:
+            self._offset = json.loads(source["endOffset"])
+
+    @property
+    def epoch(self) -> int:
+        return int(self._offset["epoch"]) if self._offset else 0
+
+    @property
+    def watermark(self) -> datetime | None:
+        mark = self._offset["watermark"] if self._offset else BEGINNING
+        return None if mark in (BEGINNING, END) else to_datetime(mark)
+
+    def look(self) -> Progress:
+        read = _read(self._offset) if self._offset else 0
+        now = time.monotonic()
+        if self._seen is not None and now > self._seen[0]:
+            self._rate += 0.3 * ((read - self._seen[1]) / (now - self._seen[0]) - self._rate)
+        self._seen = (now, read)
+        there = sum(sum(source.end().values()) for source in self._inputs.values())
+        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate)
+
+
+@contextmanager
+def display(job: str) -> Iterator[Callable[[Progress], None]]:
+    """Shows progress as one line that is drawn anew on a terminal; elsewhere nothing is shown."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{job}   starting Spark") as status:
+        yield lambda progress: status.update(f"{job}   {progress}   Ctrl-C stops")
+
+
+def _read(offset: Mapping[str, Any]) -> int:
+    return sum(sum(positions.values()) for positions in offset["positions"].values())

@@ -1,0 +1,48 @@
+"""What a run of a job tells when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from headrace.jobs.outputs import accounting_topic
+from headrace.log import Log
+from headrace.log.errors import UnknownTopic
+from headrace.operators.accounting import ENDS
+
+_COUNTS = ("in", *ENDS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a job stands after a run: the last epoch, the watermark, and what became of every record since the job began."""
+
+    job: str
+    epoch: int
+    watermark: datetime | None
+    seconds: float
+    accounting: list[dict[str, int | str]]
+    """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
+
+    def __str__(self) -> str:
+        time = f", watermark {self.watermark:%Y-%m-%d %H:%M:%S} UTC" if self.watermark else ""
+        return f"job {self.job!r} at epoch {self.epoch:,}{time}, after {timedelta(seconds=round(self.seconds))}"
+
+
+def totals(log: Log, app: str, job: str) -> list[dict[str, int | str]]:
+    """The counts of a job's steps over all its epochs."""
+    counted = epochs(log, app, job)
+    return counted.group_by("step", maintain_order=True).agg(pl.col(_COUNTS).sum()).to_dicts()
+
+
+def epochs(log: Log, app: str, job: str) -> pl.DataFrame:
+    """The counts of a job's steps, a row for each epoch and step in which records moved."""
+    try:
+        table = log.read(accounting_topic(app), columns=["job", "epoch", "step", *_COUNTS])
+    except UnknownTopic:
+        return pl.DataFrame(schema={"epoch": pl.Int64, "step": pl.String} | dict.fromkeys(_COUNTS, pl.Int64))
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.filter(pl.col("job") == job).drop("job")
