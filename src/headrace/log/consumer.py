@@ -15,6 +15,7 @@ from headrace.core.clock import to_microseconds
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
 from headrace.log.assignment import TopicPartition
+from headrace.log.bell import Watch, wait
 from headrace.log.cursor import Cursor, Limits, offset_for_time, out_of_range
 from headrace.log.errors import UnknownTopic
 from headrace.log.partition import Partition
@@ -23,8 +24,8 @@ from headrace.log.storage import Storage
 Place = str | int | datetime
 Start = Place | Mapping[int, int]
 
-# Waiting readers look again after this long, at first and at most: an append is seen soon, and idling costs next to nothing.
-_FIRST_WAIT, _LONGEST_WAIT = 0.000_05, 0.002
+# An append wakes whoever waits for it; what does not (a topic that grows, a heartbeat that is due) is seen this soon.
+_LONGEST_WAIT = 0.05
 
 
 class Consumer:
@@ -93,7 +94,7 @@ class Consumer:
             raise LogError("this consumer is closed", hint="make a new one with log.consumer()")
         wanted = tuple(columns) if columns is not None else None
         deadline = time.monotonic() + duration(timeout).total_seconds()
-        wait = _FIRST_WAIT
+        watches: list[Watch] | None = None
         while True:
             self.before_poll()
             batches = self._read(Limits(max_rows, max_bytes), wanted)
@@ -102,8 +103,9 @@ class Consumer:
             rest = deadline - time.monotonic()
             if rest <= 0:
                 return None
-            time.sleep(min(wait, rest))
-            wait = min(wait * 2, _LONGEST_WAIT)
+            if watches is not None:
+                wait(watches, min(rest, _LONGEST_WAIT))
+            watches = self.watches()
 
     def before_poll(self) -> None:
         """Called before each look at the log: takes on new partitions. A member of a group keeps its membership here instead."""
@@ -114,6 +116,11 @@ class Consumer:
                 if count > known:
                     self.assign([(topic, index) for index in range(known, count)])
                     self._followed[topic] = count
+
+    def watches(self) -> list[Watch]:
+        """What changes when a poll may find more than it did."""
+        watches = [cursor.partition.watch() for cursor in self._cursors.values()]
+        return [*watches, self._storage.transactions.watch()] if self._outcomes else watches
 
     def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition is ahead of this reader."""

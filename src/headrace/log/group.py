@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from headrace.log.assignment import TopicPartition
+from headrace.log.bell import Watch, Word
 from headrace.log.disk import Disk, Lock
 from headrace.log.errors import DiskFailed, Fenced
 from headrace.log.roster import Roster
@@ -88,6 +89,10 @@ class Group:
         """Changes whenever members must look at the roster. One read of shared memory."""
         return int.from_bytes(self._bell, "little") if self._bell is not None else 0
 
+    def watch(self) -> list[Watch]:
+        """What changes whenever members must look at the roster, to wait for."""
+        return [] if self._bell is None else [Word(self._bell, 0).watch()]
+
     def listen(self) -> None:
         """Find the bell again: another process may have deleted the group and made it anew."""
         self._bell = self._disk.shared(self._home / "bell", _BELL)
@@ -113,6 +118,7 @@ class Group:
         if after.generation != before.generation or set(before.owners) - set(after.owners):
             assert self._bell is not None
             self._bell[:] = ((self.rings() + 1) % 2**64).to_bytes(_BELL, "little")
+            Word(self._bell, 0).ring()
 
     @cached_property
     def _lock(self) -> Lock:

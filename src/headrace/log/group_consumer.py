@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headrace.core.errors import LogError
 from headrace.log.assignment import TopicPartition
+from headrace.log.bell import Watch
 from headrace.log.commits import Commit
 from headrace.log.consumer import Consumer, Start, place_of
 from headrace.log.coordinator import Coordinator
@@ -154,6 +155,9 @@ class GroupConsumer(Consumer):
             self._committed_at = now
             if not self._commit_processed(self._processed):
                 self._lose()
+
+    def watches(self) -> list[Watch]:
+        return [*super().watches(), *self._group.watch()]
 
     def close(self) -> None:
         """Commit if it does so by itself, give up its partitions and leave the group."""

@@ -7,8 +7,10 @@ a writer that died half-way leaves it wrong, which is how the next one knows tha
 from __future__ import annotations
 
 import struct
+from functools import cached_property
 from typing import NamedTuple
 
+from headrace.log.bell import Watch, Word
 from headrace.log.checksum import checksum
 
 _RETRIES = 200
@@ -45,6 +47,8 @@ class State(NamedTuple):
 
 _WORDS = struct.Struct(f"<{len(State._fields)}q")
 SIZE = _WORDS.size + 8
+# The lower half of `visible`, which comes first in memory: it changes with every append that readers can see.
+_VISIBLE = 8 * State._fields.index("visible")
 # A head of zeros (a new file) must not pass for a valid one.
 _SALT = b"head"
 
@@ -65,4 +69,15 @@ class Head:
 
     def store(self, state: State) -> None:
         words = _WORDS.pack(*state)
+        news = self._memory[_VISIBLE : _VISIBLE + 8] != words[_VISIBLE : _VISIBLE + 8] or state.deleted
         self._memory[:SIZE] = words + checksum(words + _SALT).to_bytes(8, "little")
+        if news:
+            self._bell.ring()
+
+    def watch(self) -> Watch:
+        """What changes with every append that readers can see."""
+        return self._bell.watch()
+
+    @cached_property
+    def _bell(self) -> Word:
+        return Word(self._memory, _VISIBLE)

@@ -18,6 +18,7 @@ from headrace.core.errors import LogError
 from headrace.log import frame as frames
 from headrace.log import head as heads
 from headrace.log.active import ActiveSegment, Body
+from headrace.log.bell import Watch
 from headrace.log.checksum import checksum
 from headrace.log.disk import Disk
 from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted
@@ -83,6 +84,10 @@ class Partition:
         if state.deleted:
             raise self._deleted()
         return state
+
+    def watch(self) -> Watch:
+        """What changes with every append that readers can see."""
+        return self._head.watch()
 
     def append(self, batches: Sequence[Stored], author: Author, *, durable: bool) -> Appended:
         """Store batches as one append: after a crash all of them are there, or none.

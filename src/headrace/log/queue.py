@@ -18,6 +18,7 @@ from datetime import timedelta
 
 from headrace.core.durations import Duration, microseconds
 from headrace.core.errors import SettingsError
+from headrace.log.bell import Watch, wait
 from headrace.log.dead_letters import AlterableStorage, Dead, DeadLetters
 from headrace.log.errors import OffsetOutOfRange, ReceiptExpired
 from headrace.log.message import Message, Receipt
@@ -25,7 +26,8 @@ from headrace.log.queue_reader import QueueReader, Row
 from headrace.log.queue_state import Change, Held, Place, QueueState
 from headrace.log.topic import BYTES
 
-_FIRST_WAIT, _LONGEST_WAIT, _LOOK_ANYWAY = 0.000_5, 0.005, 0.1
+# Whoever waits looks this often even if nothing has happened: the clock may have been set.
+_LOOK_ANYWAY = 0.1
 # Dead letters are moved in batches: receiving costs about the same however many died at once.
 _BURIED_AT_ONCE = 100
 
@@ -81,13 +83,13 @@ class Queue:
             raise SettingsError(f"max={max} receives nothing", hint="give 1 or more")
         deadline = time.monotonic() + microseconds(wait) / 1_000_000
         while True:
-            signs = self._signs()
+            watches = [*self._reader.watches(), self._state.partition.watch()]
             try:
                 messages = self._taken(max)
             except OffsetOutOfRange:
                 # Retention removed a record between the look and the reading; the next look begins behind it.
                 continue
-            if messages or not self._changed(signs, deadline):
+            if messages or not self._changed(watches, deadline):
                 return messages
 
     def ack(self, *receipts: str) -> None:
@@ -248,20 +250,11 @@ class Queue:
             deliveries=deliveries, receipt=str(receipt), _queue=self,
         )  # fmt: skip
 
-    # Waiting, without the lock.
-
-    def _signs(self) -> tuple[object, ...]:
-        """What changes whenever there may be something new."""
-        return (*self._reader.ends(), self._state.partition.state().visible)
-
-    def _changed(self, signs: tuple[object, ...], deadline: float) -> bool:
-        """Wait for a sign of something new; False if there was none before the deadline."""
-        wait, look_at = _FIRST_WAIT, time.monotonic() + _LOOK_ANYWAY
-        while (now := time.monotonic()) < deadline:
-            # An open transaction that ends leaves no sign here.
-            due = self._due_at is not None and self._due_at <= self._clock.now()
-            if due or now > look_at or self._signs() != signs:
-                return True
-            time.sleep(min(wait, deadline - now))
-            wait = min(2 * wait, _LONGEST_WAIT)
-        return False
+    def _changed(self, watches: list[Watch], deadline: float) -> bool:
+        """Wait, without the lock, until there may be something new; False if the time is over."""
+        rest = deadline - time.monotonic()
+        if rest <= 0:
+            return False
+        due = (self._due_at - self._clock.now()) / 1_000_000 if self._due_at is not None else rest
+        wait(watches, max(0, min(rest, due, _LOOK_ANYWAY)))
+        return True

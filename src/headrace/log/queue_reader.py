@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from headrace.log.bell import Watch
 from headrace.log.cursor import Cursor, Limits
 from headrace.log.queue_state import Place
 from headrace.log.storage import Storage
@@ -43,6 +44,12 @@ class QueueReader:
         topic = self.topic
         states = [self._storage.partition(topic, index).state() for index in range(topic.partitions)]
         return [(state.start, state.visible) for state in states]
+
+    def watches(self) -> list[Watch]:
+        """What changes with every record that can be received."""
+        topic = self.topic
+        partitions = [self._storage.partition(topic, index).watch() for index in range(topic.partitions)]
+        return [*partitions, self._storage.transactions.watch()]
 
     def following(self, index: int, offset: int, limit: int) -> Found:
         """Up to `limit` records of a partition from `offset` on, or from its first one if that is later."""

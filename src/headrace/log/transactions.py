@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headrace.core.clock import Clock
 from headrace.core.schema import schema
+from headrace.log.bell import Watch
 from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
 from headrace.log.disk import Disk, Lock
 from headrace.log.errors import DiskFailed, Fenced
@@ -75,6 +76,10 @@ class Transactions:
                 self._append(writer, generation, transaction, commit=commit)
                 state = self._newest(writer)
             return transaction not in state.aborted
+
+    def watch(self) -> Watch:
+        """What changes with every decision."""
+        return self._partition.watch()
 
     def settle(self) -> None:
         """Make every decision visible that was written, also by writers that died before it was durable."""
