@@ -63,7 +63,7 @@ def everything(log: Log, tell: Teller) -> None:
 
 def appends(log: Log, tell: Teller) -> None:
     for level in ("all", "1"):
-        producer = log.producer(acks=level, linger="0s", retries=0)
+        producer = log.producer(acks=level, linger=None, retries=0)
         for number in range(2):
             tell.send(producer, "a", f"{level} {number}", level=level)
     for epoch in (1, 1, 2):
@@ -74,13 +74,13 @@ def appends(log: Log, tell: Teller) -> None:
         for place, value in enumerate(values):
             tell("stored", "b", value, done.base + place, "all")
     log.partition(log.topic("a"), 0).roll()
-    producer = log.producer(linger="0s", retries=0)
+    producer = log.producer(linger=None, retries=0)
     tell.send(producer, "a", "large " + "x" * 5000, level="all")
     tell.send(producer, "a", "after", level="all")
 
 
 def transactions(log: Log, tell: Teller) -> None:
-    producer = log.producer(transactional_id=f"t {tell.name}", linger="0s", retries=0)
+    producer = log.producer(transactional_id=f"t {tell.name}", linger=None, retries=0)
     for number, commit in enumerate((True, False, True)):
         name = f"{tell.name} {number}"
         producer.begin_transaction()
@@ -94,7 +94,7 @@ def transactions(log: Log, tell: Teller) -> None:
 
 def group_commit(log: Log, tell: Teller) -> None:
     def work(number: int) -> None:
-        producer = log.producer(linger="0s", retries=0)
+        producer = log.producer(linger=None, retries=0)
         for count in range(2):
             tell.send(producer, "b", f"thread {number} {count}", level="all")
 
@@ -161,7 +161,7 @@ def neighbour(path: Path) -> Iterator[Child]:
 
     def work(log: Log, tell: Teller) -> None:
         os.close(stop)
-        producers = [log.producer(linger="0s", acks=level) for level in ("all", "1")]
+        producers = [log.producer(linger=None, acks=level) for level in ("all", "1")]
         number = 0
         while not select.select([stopped], [], [], 0)[0]:
             number += 1
@@ -183,7 +183,7 @@ def check(path: Path, steps: list[list[Any]]) -> None:
     """Everything acknowledged is there once, at its offset and in its order; transactions are whole; and all of it goes on."""
     log = Log(path, clock=ManualClock())
     names = sorted({step[0] for step in steps})
-    producers = [log.producer(transactional_id=f"t {name}", linger="0s") for name in names]
+    producers = [log.producer(transactional_id=f"t {name}", linger=None) for name in names]
     for topic in TOPICS:
         # What a process had written when it died, and nobody has synced yet, is seen with the next append.
         log.partition(log.topic(topic), 0).sync()

@@ -50,21 +50,21 @@ def make_log(path: Path) -> None:
         clock.advance(timedelta(seconds=1))
         rows = [{"id": row, "at": clock.now() - row, "text": random.choice(("", "text ")) * row} for row in range(20)]
         log.append_epoch("t", pa.Table.from_pylist(rows, log.topic("t").columns), writer="job", epoch=epoch)
-    producer = log.producer(linger="0s")
+    producer = log.producer(linger=None)
     for number in range(12):
-        producer.send("k", random.choice((b"\0", b"x")) * random.randrange(400) + b"%d" % number, key=b"key %d" % (number % 3))
-        producer.send("z", b"%d" % number * 30)
+        producer.send("k", random.choice((b"\0", b"x")) * random.randrange(400) + b"%d" % number, key=b"key %d" % (number % 3)).result()
+        producer.send("z", b"%d" % number * 30).result()
     log.partition(log.topic("k"), 0).roll()
-    producer.send("k", b"last", key=b"key 0")
+    producer.send("k", b"last", key=b"key 0").result()
     log.maintain("k", force=True)
-    writer = log.producer(transactional_id="w", linger="0s")
+    writer = log.producer(transactional_id="w", linger=None)
     for commit in (True, False, True):
         writer.begin_transaction()
-        writer.send("t", {"id": 1, "at": clock.now(), "text": "in a transaction"})
+        writer.send("t", {"id": 1, "at": clock.now(), "text": "in a transaction"}).result()
         writer.send_offsets("g", {("t", 0): 7 + commit})
         (writer.commit_transaction if commit else writer.abort_transaction)()
     log.delete_records("z", 0, before=3)
-    log.producer(acks="1", linger="0s").send("z", b"seen")
+    log.producer(acks="1", linger=None).send("z", b"seen").result()
     log.partition(log.topic("t"), 0).sync()
 
 

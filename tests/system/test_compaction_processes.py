@@ -18,7 +18,7 @@ first, last = int(sys.argv[2]), int(sys.argv[3])
 with Log(sys.argv[1]).producer(linger="0s", acks="1") as producer:
     for number in range(last + 1):
         for key in range(first, first + 10):
-            producer.send("a", b"%d" % number, key=b"%d" % key)
+            producer.send("a", b"%d" % number, key=b"%d" % key).result()
 """
 
 COMPACTOR = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +22,10 @@ class Placed(NamedTuple):
 class Outcome:
     """The outcome of one buffer of records, shared by their deliveries."""
 
-    __slots__ = ("_errors", "_known", "_offsets", "_partitions")
+    __slots__ = ("_errors", "_known", "_offsets", "_partitions", "_send")
 
-    def __init__(self) -> None:
+    def __init__(self, send: Callable[[], None]) -> None:
+        self._send: Callable[[], None] | None = send
         self._known = threading.Event()
         self._partitions = np.zeros(0, dtype=np.int32)
         self._offsets = np.zeros(0, dtype=np.int64)
@@ -31,6 +33,7 @@ class Outcome:
 
     def finish(self, partitions: np.ndarray, offsets: np.ndarray, errors: dict[int, HeadraceError]) -> None:
         self._partitions, self._offsets, self._errors = partitions, offsets, errors
+        self._send = None
         self._known.set()
 
     def fail(self, count: int, error: HeadraceError) -> None:
@@ -44,6 +47,9 @@ class Outcome:
         return self._errors.get(number)
 
     def of(self, number: int, timeout: float | None) -> Placed:
+        send = self._send
+        if timeout is None and send is not None:
+            send()
         if not self._known.wait(timeout):
             raise LogError(f"no answer after {timeout} seconds", hint="flush the producer, or wait longer")
         if number in self._errors:
@@ -68,5 +74,8 @@ class Delivery:
         return self._outcome.error(self._number)
 
     def result(self, timeout: Duration | None = None) -> Placed:
-        """The partition and offset of the record; raises what kept it from being stored."""
+        """The partition and offset of the record; raises what kept it from being stored.
+
+        Without `timeout` a record that lingers is sent now, with those beside it; with it, this waits that long and does nothing else.
+        """
         return self._outcome.of(self._number, duration(timeout).total_seconds() if timeout is not None else None)

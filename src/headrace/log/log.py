@@ -183,7 +183,7 @@ class Log:
 
     # Writing
 
-    def producer(self, *, acks: str | int = "all", linger: Duration = "5ms", **settings: Any) -> Producer:
+    def producer(self, *, acks: str | int = "all", linger: Duration | None = "5ms", **settings: Any) -> Producer:
         """A producer: `acks`, `linger`, `batch_bytes`, `buffer_memory`, `retries`, `transactional_id`."""
         return Producer(self, settings_of(acks, linger, **settings))
 

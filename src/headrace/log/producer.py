@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
@@ -23,19 +23,24 @@ from headrace.log.errors import DiskFailed, TransactionState
 from headrace.log.group import Claim, Membership, holding
 from headrace.log.layout import Layout
 from headrace.log.partition import Appended
-from headrace.log.records import Headers, Key, Record, Value, record_of, table_of, weight
+from headrace.log.records import Buffer, Headers, Key, Value
 from headrace.log.storage import Storage
 from headrace.log.topic import Topic
 
 FRAME_BYTES = 1024 * 1024
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a producer sends. `buffer_memory` bounds what waits to be sent; `send` flushes by itself when it is full."""
+    """How a producer sends. `buffer_memory` bounds what waits to be sent; `send` flushes by itself when it is full.
+
+    With `linger` 0 a record is sent at once, with those that came while the one before it was stored. With None it waits until
+    somebody asks for it (`result`, `flush`, the end of the block) or its batch is full: then there is no thread that sends.
+    """
 
     acks: str = "all"
-    linger: timedelta = timedelta(milliseconds=5)
+    linger: timedelta | None = timedelta(milliseconds=5)
     batch_bytes: int = FRAME_BYTES
     buffer_memory: int = 32 * 1024 * 1024
     retries: int = 3
@@ -49,17 +54,6 @@ class ProducerSettings:
             )
 
 
-@dataclass(slots=True)
-class _Buffer:
-    """Records of one topic that wait to be sent."""
-
-    topic: Topic
-    opened_at: int
-    records: list[Record] = field(default_factory=list)
-    outcome: Outcome = field(default_factory=Outcome)
-    size: int = 0
-
-
 class Producer:
     """Sends records to topics. Safe to share between threads; close it, or use it in a `with` block, so that nothing stays behind.
 
@@ -69,11 +63,12 @@ class Producer:
     def __init__(self, storage: Storage, settings: ProducerSettings) -> None:
         self._storage = storage
         self._settings = settings
-        self._lingers = settings.linger > timedelta(0)
+        self._batch_bytes = settings.batch_bytes
+        self._buffer_memory = settings.buffer_memory
         self._appender = Appender(
             storage, durable=settings.acks == "all", retries=settings.retries, transactional_id=settings.transactional_id
         )
-        self._buffers: dict[str, _Buffer] = {}
+        self._buffers: dict[str, Buffer] = {}
         self._buffered = 0
         # The first guards the buffers and is held shortly; the second is held while something is sent, so that order is kept.
         self._lock = threading.Lock()
@@ -89,21 +84,19 @@ class Producer:
     def send(self, topic: str, value: Value, *, key: Key = None, time: datetime | int | None = None, headers: Headers = None) -> Delivery:
         """Send one record; a dict for a topic with columns, bytes or text for one without, None for a tombstone.
 
-        Returns at once while records linger; `result()` of the delivery, `flush` and leaving the `with` block wait.
+        Returns at once, and stores it behind your back; `result()` of the delivery, `flush` and leaving the `with` block wait.
         """
         with self._lock:
             buffer = self._buffers.get(topic) or self._new_buffer(topic)
-            records = buffer.records
-            delivery = Delivery(buffer.outcome, len(records))
-            records.append(record_of(buffer.topic, value, key, time, headers))
-            size = weight(value)
-            buffer.size += size
-            self._buffered += size
-            full = buffer.size >= self._settings.batch_bytes or self._buffered >= self._settings.buffer_memory
-        if full or not self._lingers:
-            self._send_buffers([topic])
-            if not self._lingers and (error := delivery.error()):
-                raise self._observed(error)
+            delivery = Delivery(buffer.outcome, len(buffer.values))
+            before = buffer.size
+            self._buffered += buffer.add(value, key, time, headers)
+            over = self._buffered >= self._buffer_memory
+            if before < self._batch_bytes <= buffer.size:
+                over = over or self._sender is None
+                self._changed.notify()
+        if over:
+            self._send_buffers(None)
         return delivery
 
     def send_table(
@@ -185,7 +178,7 @@ class Producer:
             with self._lock:
                 for buffer in self._buffers.values():
                     self._buffered -= buffer.size
-                    buffer.outcome.fail(len(buffer.records), TransactionState("the transaction was aborted before the record was sent"))
+                    buffer.outcome.fail(len(buffer.values), TransactionState("the transaction was aborted before the record was sent"))
                 self._buffers.clear()
             self._failed = None
             try:
@@ -216,15 +209,24 @@ class Producer:
             with suppress(LogError):
                 self.abort_transaction()
 
-    def _new_buffer(self, topic: str) -> _Buffer:
+    def _new_buffer(self, topic: str) -> Buffer:
         self._refuse_closed()
         self._appender.refuse_outside()
-        buffer = self._buffers[topic] = _Buffer(self._storage.topic(topic), self._storage.clock.now())
-        if self._sender is None and self._lingers:
-            self._sender = threading.Thread(target=self._send_lingering, name="headrace-producer", daemon=True)
+        found = self._storage.topic(topic)
+        buffer = self._buffers[topic] = Buffer(found, self._storage.clock.now(), Outcome(lambda: self._send_now(topic, buffer)))
+        if self._sender is None and self._settings.linger is not None:
+            self._sender = threading.Thread(
+                target=self._send_when_due, args=(self._settings.linger,), name="headrace-producer", daemon=True
+            )
             self._sender.start()
         self._changed.notify()
         return buffer
+
+    def _send_now(self, topic: str, buffer: Buffer) -> None:
+        """Send a buffer that still waits; return when it is stored, whoever does it."""
+        with self._sending:
+            if self._buffers.get(topic) is buffer:
+                self._send_buffers([topic])
 
     def _send_buffers(self, topics: Sequence[str] | None) -> None:
         with self._sending:
@@ -232,13 +234,13 @@ class Producer:
                 names = list(self._buffers) if topics is None else [name for name in topics if name in self._buffers]
                 taken = [(name, self._buffers.pop(name)) for name in names]
             for name, buffer in taken:
-                if buffer.records:  # none if the first one was refused
+                if buffer.values:  # none if the first one was refused
                     self._send_buffer(name, buffer)
                 with self._lock:
                     self._buffered -= buffer.size
 
-    def _send_buffer(self, name: str, buffer: _Buffer) -> None:
-        count = len(buffer.records)
+    def _send_buffer(self, name: str, buffer: Buffer) -> None:
+        count = len(buffer.values)
         partitions, offsets = np.full(count, -1, dtype=np.int32), np.full(count, -1, dtype=np.int64)
         errors: dict[int, HeadraceError] = {}
         try:
@@ -257,21 +259,20 @@ class Producer:
         self._failed = self._failed or next(iter(errors.values()), None)
         buffer.outcome.finish(partitions, offsets, errors)
 
-    def _arranged(self, topic: Topic, buffer: _Buffer, errors: dict[int, HeadraceError]) -> tuple[np.ndarray, pa.RecordBatch]:
+    def _arranged(self, topic: Topic, buffer: Buffer, errors: dict[int, HeadraceError]) -> tuple[np.ndarray, pa.RecordBatch]:
         """The buffer as a batch with the numbers of its records; those that do not fit the topic fail, and the others go on."""
         layout, now = Layout(topic), self._storage.clock.now()
         try:
-            return np.arange(len(buffer.records)), layout.arrange(table_of(topic, buffer.records, buffer.opened_at), now)
+            return np.arange(len(buffer.values)), layout.arrange(buffer.table(topic), now)
         except HeadraceError:
             good = []
-            for number, record in enumerate(buffer.records):
+            for number in range(len(buffer.values)):
                 try:
-                    layout.arrange(table_of(topic, [record], buffer.opened_at), now)
+                    layout.arrange(buffer.table(topic, [number]), now)
                     good.append(number)
                 except HeadraceError as error:
                     errors[number] = error
-        fitting = [buffer.records[number] for number in good]
-        table = table_of(topic, fitting, buffer.opened_at) if good else topic.columns.empty_table()
+        table = buffer.table(topic, good) if good else topic.columns.empty_table()
         return np.array(good, dtype=np.int64), layout.arrange(table, now)
 
     def _parts(self, topic: Topic, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray]]:
@@ -285,24 +286,21 @@ class Producer:
         now = self._storage.clock.now()
         return self._appender.append(partition, [partition.layout.stored(piece, now) for piece in pieces_of(part)])
 
-    def _send_lingering(self) -> None:
-        linger = self._settings.linger.total_seconds()
+    def _send_when_due(self, linger: timedelta) -> None:
         while True:
             with self._changed:
-                while not self._buffers and not self._closed:
-                    self._changed.wait()
+                while not (due := self._due(linger // _MICROSECOND)) and not self._closed:
+                    opened = [buffer.opened_at for buffer in self._buffers.values()]
+                    rest = linger.total_seconds() - (self._storage.clock.now() - min(opened)) / 1_000_000 if opened else None
+                    self._changed.wait(rest)
                 if self._closed:
                     return
-                oldest = min(buffer.opened_at for buffer in self._buffers.values())
-                wait = linger - (self._storage.clock.now() - oldest) / 1_000_000
-                if wait > 0:
-                    self._changed.wait(wait)
-                    continue
-            self._send_buffers(None)
+            self._send_buffers(due)
 
-    def _observed(self, error: HeadraceError) -> HeadraceError:
-        self._failed = None
-        return error
+    def _due(self, linger: int) -> list[str]:
+        """The topics whose records have lingered for that many microseconds, or fill a batch."""
+        latest = self._storage.clock.now() - linger
+        return [name for name, buffer in self._buffers.items() if buffer.opened_at <= latest or buffer.size >= self._batch_bytes]
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -320,8 +318,8 @@ def pieces_of(batch: pa.RecordBatch, target: int = FRAME_BYTES) -> list[pa.Recor
     return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
 
 
-def settings_of(acks: str | int, linger: Duration, **others: Any) -> ProducerSettings:
-    return ProducerSettings(acks=str(acks), linger=duration(linger), **others)
+def settings_of(acks: str | int, linger: Duration | None, **others: Any) -> ProducerSettings:
+    return ProducerSettings(acks=str(acks), linger=None if linger is None else duration(linger), **others)
 
 
 def _with_column(table: pa.Table, name: str, column: pa.Array | None) -> pa.Table:

@@ -5,38 +5,87 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from headrace.core.clock import to_microseconds
 from headrace.core.errors import SchemaError
 from headrace.core.schema import TIMESTAMP, ddl
+from headrace.log.delivery import Outcome
 from headrace.log.layout import HEADERS
 from headrace.log.topic import Topic
 
 Value: TypeAlias = bytes | str | Mapping[str, Any] | None
 Key: TypeAlias = bytes | str | int | tuple[Any, ...] | None
 Headers: TypeAlias = Mapping[str, bytes] | None
-# A plain tuple: one is made for every record that is sent.
-Record: TypeAlias = tuple[Value, Key, int | None, Headers]
 
 _PLAIN = frozenset({int, float, bool, type(None), datetime, date, time, timedelta, Decimal})
 _EACH, _RECORD = 8, 64
 
 
-def record_of(topic: Topic, value: Value, key: Key, moment: datetime | int | None, headers: Headers) -> Record:
-    """A record, if at first sight it is one of this topic; what only the columns show comes out when it is sent."""
-    # Exact types first: asking whether something is a Mapping costs more than all the rest.
-    if not (value.keys() <= topic.names if type(value) is dict else type(value) is bytes and not topic.structured):
-        _refuse(topic, value)
-    if moment is not None:
-        if not isinstance(moment, datetime | int):
-            raise SchemaError(f"time={moment!r} is not a time", hint="give a datetime, or microseconds since 1970 as an int")
-        moment = to_microseconds(moment)
-    if headers is not None and not isinstance(headers, Mapping):
-        raise SchemaError(f"headers={headers!r} are not headers", hint='give a dict of names and bytes: {"trace": b"..."}')
-    return value, key, moment, headers
+class Buffer:
+    """Records of one topic that wait to be sent, kept as columns: what no record has costs nothing."""
+
+    __slots__ = ("_bytes_only", "_headers", "_keys", "_names", "_times", "_topic", "opened_at", "outcome", "size", "values")
+
+    def __init__(self, topic: Topic, opened_at: int, outcome: Outcome) -> None:
+        self._topic = topic
+        self.opened_at = opened_at
+        self.outcome = outcome
+        self.size = 0
+        self.values: list[Value] = []
+        self._keys: list[Key] = []
+        self._times: list[int | None] = []
+        self._headers: list[Headers] = []
+        self._bytes_only = not topic.structured
+        self._names = topic.names
+
+    def add(self, value: Value, key: Key, moment: datetime | int | None, headers: Headers) -> int:
+        """Take a record, if at first sight it is one of this topic, and say about how many bytes it holds.
+
+        What only the columns show comes out when it is sent.
+        """
+        # Exact types first: asking whether something is a Mapping costs more than all the rest.
+        if type(value) is bytes and self._bytes_only:
+            size = _RECORD + len(value)
+        else:
+            if not (type(value) is dict and value.keys() <= self._names):
+                _refuse(self._topic, value)
+            size = weight(value)
+        if moment is not None or headers is not None:
+            self._add_beside(moment, headers)
+        if key is not None:
+            _put(self._keys, len(self.values), key)
+        self.values.append(value)
+        self.size += size
+        return size
+
+    def table(self, topic: Topic, rows: Sequence[int] | None = None) -> pa.Table:
+        """The records, or those with these numbers, as columns of the topic as it is now; what no record has is left out."""
+        columns: list[list[Any]] = [self.values, self._keys, self._times, self._headers]
+        for column in columns:
+            if column:
+                column.extend([None] * (len(self.values) - len(column)))
+        if rows is not None:
+            columns = [[column[row] for row in rows] if column else [] for column in columns]
+        return table_of(topic, Columns(*columns), self.opened_at)
+
+    def _add_beside(self, moment: datetime | int | None, headers: Headers) -> None:
+        if headers is not None and not isinstance(headers, Mapping):
+            raise SchemaError(f"headers={headers!r} are not headers", hint='give a dict of names and bytes: {"trace": b"..."}')
+        if moment is not None:
+            if not isinstance(moment, datetime | int):
+                raise SchemaError(f"time={moment!r} is not a time", hint="give a datetime, or microseconds since 1970 as an int")
+            _put(self._times, len(self.values), to_microseconds(moment))
+        if headers is not None:
+            _put(self._headers, len(self.values), headers)
+
+
+def _put(column: list[Any], number: int, value: object) -> None:
+    if len(column) < number:
+        column.extend([None] * (number - len(column)))
+    column.append(value)
 
 
 def weight(value: object) -> int:
@@ -58,9 +107,18 @@ def weight(value: object) -> int:
     return _RECORD + (_EACH * len(value) if isinstance(value, Sized) else 0)
 
 
-def table_of(topic: Topic, records: Sequence[Record], sent_at: int) -> pa.Table:
+class Columns(NamedTuple):
+    """The parts of records, each in a list; an empty one says that no record has that part."""
+
+    values: list[Value]
+    keys: list[Key]
+    times: list[int | None]
+    headers: list[Headers]
+
+
+def table_of(topic: Topic, records: Columns, sent_at: int) -> pa.Table:
     """Records as the columns of their topic; what no record has is left out. `sent_at` is the time of those that have none."""
-    values, keys, times, headers = (list(column) for column in zip(*records, strict=True))
+    values, keys, times, headers = records
     try:
         columns = _values(topic, values)
         if any(moment is not None for moment in times):
@@ -75,15 +133,18 @@ def table_of(topic: Topic, records: Sequence[Record], sent_at: int) -> pa.Table:
             why="nothing of it was written",
             hint=f"the topic's columns are {ddl(topic.columns)}",
         ) from error
-    if None in values:
+    if (topic.structured or columns["value"].null_count) and None in values:
         columns["_tombstone"] = pa.array([value is None for value in values])
     return pa.table(columns)
 
 
 def _values(topic: Topic, values: list[Value]) -> dict[str, pa.Array]:
     if not topic.structured:
-        plain = [value if type(value) is bytes or not isinstance(value, Mapping) else value.get("value") for value in values]
-        return {"value": pa.array(plain, pa.binary())}
+        try:
+            return {"value": pa.array(values, pa.binary())}
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            plain = [value.get("value") if isinstance(value, Mapping) else value for value in values]
+            return {"value": pa.array(plain, pa.binary())}
     rows = [{} if value is None else value for value in values]
     return {column.name: pa.array([row.get(column.name) for row in rows], column.type) for column in topic.columns}  # type: ignore[union-attr]
 

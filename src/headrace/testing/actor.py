@@ -114,7 +114,7 @@ class Actor:
         acks = self._random.choice(("all", "1"))
         producer = self._producers.get(acks)
         if producer is None:
-            producer = self._producers[acks] = self._log.producer(acks=acks, linger="0s", retries=self._random.choice((0, 1, 3)))
+            producer = self._producers[acks] = self._log.producer(acks=acks, linger=None, retries=self._random.choice((0, 1, 3)))
         topic = self._random.choice("ab")
         entry = self._ledger.begin(topic, f"{self._name} {acks}")
         self._store(producer, entry, durable=acks == "all")
@@ -122,7 +122,7 @@ class Actor:
     def keyed(self) -> None:
         producer = self._producers.get("keyed")
         if producer is None:
-            producer = self._producers["keyed"] = self._log.producer(linger="0s")
+            producer = self._producers["keyed"] = self._log.producer(linger=None)
         entry = self._ledger.begin("k", f"{self._name} keyed", key=self._random.choice((b"x", b"y", b"z")))
         placed = producer.send("k", self._ledger.attempt(entry, 1, self._filler())[0], key=entry.key).result()
         self._ledger.stored(entry, placed.partition, placed.offset, durable=True)
@@ -190,7 +190,7 @@ class Actor:
             session = self._random.choice(self._sessions)
         else:
             name = self._random.choice(WRITERS)
-            session = Session(name, self._log.producer(transactional_id=name, linger="0s", retries=1))
+            session = Session(name, self._log.producer(transactional_id=name, linger=None, retries=1))
             self._ledger.fence(name)
             self._sessions.append(session)
         if session.transaction is None:
@@ -302,7 +302,7 @@ class Actor:
     def finish(self) -> None:
         """No more faults: everything promised is there, and everything works."""
         for name in WRITERS:
-            session = Session(name, self._log.producer(transactional_id=name, linger="0s"))
+            session = Session(name, self._log.producer(transactional_id=name, linger=None))
             self._ledger.fence(name)
             self._sessions.append(session)
         session.producer.begin_transaction()

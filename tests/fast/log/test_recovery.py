@@ -122,16 +122,16 @@ def test_a_reader_finds_offsets_after_an_append_was_taken_back(machine):
 
 def test_of_two_decisions_the_first_holds_though_its_maker_died_before_it_was_durable(machine):
     log = process(machine)
-    producer = log.producer(transactional_id="w", linger="0s")
+    producer = log.producer(transactional_id="w", linger=None)
     producer.begin_transaction()
-    producer.send("t", b"x")
+    producer.send("t", b"x").result()
     log.partition(log.topic("t"), 0).sync()
     crash_at(machine, "sync")
     crash(producer.commit_transaction)
     reader, writer = process(machine), process(machine)
     assert values(reader) == []
     # The new generation finds the commit in the log, and must not abort what a reader may see as committed at any moment.
-    writer.producer(transactional_id="w", linger="0s")
+    writer.producer(transactional_id="w", linger=None)
     assert values(reader) == values(writer) == [b"x"]
 
 
@@ -358,7 +358,7 @@ def test_threads_share_the_decisions_on_transactions(tmp_path):
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
-    producer = log.producer(transactional_id="w", linger="0s")
+    producer = log.producer(transactional_id="w", linger=None)
     for number in range(80):
         producer.begin_transaction()
         producer.send("t", b"%d" % number)

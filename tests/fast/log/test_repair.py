@@ -138,7 +138,7 @@ def test_a_reader_goes_on_with_a_gap_and_loses_nothing_it_had_read(log, topic):
 def test_other_processes_write_on_after_a_repair(log, topic, reopened):
     other = reopened()
     with other.producer(linger="0s") as producer:
-        producer.send("a", b"x")
+        producer.send("a", b"x").result()
         frame = batch_in(log, 2, 1)
         flip(segment(log, 2), frame.position + 200)
         log.repair("a", 0)

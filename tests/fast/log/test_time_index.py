@@ -57,7 +57,7 @@ def test_each_partition_has_its_own_offset_for_a_time(log):
 def test_without_a_time_column_the_time_given_or_that_of_sending_counts(log, clock):
     log.create_topic("t")
     with log.producer(linger="0s") as producer:
-        producer.send("t", b"past", time=datetime(2020, 1, 1, tzinfo=UTC))
+        producer.send("t", b"past", time=datetime(2020, 1, 1, tzinfo=UTC)).result()
         clock.advance(timedelta(seconds=5))
         producer.send("t", b"now")
     assert log.offsets_for_time("t", clock.now()) == {0: 1}

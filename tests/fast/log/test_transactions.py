@@ -221,13 +221,13 @@ def test_a_commit_that_failed_and_left_its_transaction_open_is_never_seen(log, f
 def test_a_second_producer_of_the_same_name_fences_the_first(log):
     zombie = log.producer(transactional_id="t", linger="0s")
     zombie.begin_transaction()
-    zombie.send("a", b"zombie, before")
+    zombie.send("a", b"zombie, before").result()
     with log.producer(transactional_id="t") as successor:
         assert values(log) == []
         with successor.transaction():
             successor.send("a", b"successor")
         with pytest.raises(Fenced, match="was replaced by generation"):
-            zombie.send("a", b"zombie, after")
+            zombie.send("a", b"zombie, after").result()
         with pytest.raises(Fenced, match="was replaced by generation"):
             zombie.commit_transaction()
         with pytest.raises(Fenced):
@@ -265,7 +265,7 @@ def test_an_abandoned_transaction_times_out_and_holds_readers_no_longer(tmp_path
     log.create_topic("a")
     abandoned = log.producer(transactional_id="t", linger="0s")
     abandoned.begin_transaction()
-    abandoned.send("a", b"abandoned")
+    abandoned.send("a", b"abandoned").result()
     with log.producer() as plain:
         plain.send("a", b"plain")
     reader = log.consumer("a")
@@ -287,7 +287,7 @@ def test_readers_agree_on_a_time_out(tmp_path):
     log.create_topic("a")
     producer = log.producer(transactional_id="t", linger="0s")
     producer.begin_transaction()
-    producer.send("a", b"x")
+    producer.send("a", b"x").result()
     clock.advance(timedelta(seconds=2))
     assert values(other) == []
     with pytest.raises(LogError):

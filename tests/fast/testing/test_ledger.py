@@ -70,10 +70,10 @@ def test_a_record_behind_an_open_transaction_is_served_when_that_has_timed_out()
     """What the log itself does here: the record is held back, not lost, also over a power cut."""
     clock, machine = ManualClock(), Machine(Random(0), prepared().copy())
     log = Log(HOME, disk=machine.process(), clock=clock)
-    writer = log.producer(transactional_id="t1", linger="0s")
+    writer = log.producer(transactional_id="t1", linger=None)
     writer.begin_transaction()
-    writer.send("a", b"open")
-    log.producer(linger="0s").send_table("a", pa.table({"value": [b"0:1:0:1:"]}))
+    writer.send("a", b"open").result()
+    log.producer(linger=None).send_table("a", pa.table({"value": [b"0:1:0:1:"]}))
     machine.cut_power()
     log = Log(HOME, disk=machine.process(), clock=clock)
     assert log.read("a").num_rows == 0
