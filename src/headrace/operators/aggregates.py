@@ -76,6 +76,11 @@ def finishes(aggregates: Sequence[Aggregate]) -> list[pl.Expr]:
     return [FUNCTIONS[aggregate.function].finish(aggregate).alias(aggregate.name) for aggregate in aggregates]
 
 
+def present(frame: pl.DataFrame) -> pl.DataFrame:
+    """Partial results without those whose records were all taken back: what holds nothing is no result."""
+    return frame.filter(pl.col(ROWS) > 0)
+
+
 def accumulators(aggregates: Sequence[Aggregate]) -> list[str]:
     """The names of all accumulator columns."""
     return [ROWS, *(name for aggregate in aggregates for name in FUNCTIONS[aggregate.function].merge(aggregate))]

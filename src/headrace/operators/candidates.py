@@ -59,7 +59,7 @@ class Candidates(KeyedTable):
         marks = empty.with_columns(
             pl.lit(None, rows.schema[LAST]).alias(LAST), pl.lit(None, rows.schema[_ROWS]).alias(_ROWS), pl.lit(True).alias(GONE)
         )
-        self._state.put(pl.concat([rows, marks.select(rows.columns)]), store)
+        self._put(pl.concat([rows, marks.select(rows.columns)]), store)
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return self._latest(self._candidates(rows))

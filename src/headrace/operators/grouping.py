@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import Aggregate, finishes, merges, partials
+from headrace.operators.aggregates import ROWS, Aggregate, finishes, merges, partials, present
 from headrace.operators.changes import ADD, OP, TIME, added, retracted
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
-from headrace.operators.time import EpochTime
+from headrace.operators.time import BEGINNING, END, EpochTime
 
 LAST = "_last"
-# Looking for expired keys reads every row of a shard, so it is done once in so many epochs, each shard in its own turn.
-_SWEEP = 32
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,8 @@ class KeyedTable:
         self._ttl = ttl
         self._shard = shard
         self._state = KeyedState("row", key)
+        # No row expires before this. Looking for those that do reads every row, so it is done only when there can be some.
+        self._quiet_until = BEGINNING
 
     @property
     def rows(self) -> int:
@@ -72,6 +72,13 @@ class KeyedTable:
 
     def restore(self, manifest: str | None, store: Store) -> None:
         self._state.restore(manifest, store)
+        self._quiet_until = BEGINNING
+
+    def _put(self, rows: pl.DataFrame, store: Store) -> None:
+        self._state.put(rows, store)
+        earliest = rows.get_column(LAST).min()
+        if self._ttl is not None and isinstance(earliest, int):
+            self._quiet_until = min(self._quiet_until, earliest + self._ttl)
 
     def _present(self, keys: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The rows of these keys that have not expired."""
@@ -83,9 +90,11 @@ class KeyedTable:
 
     def _expire(self, time: EpochTime, store: Store, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
         """Forget keys whose time is over, and take back their rows."""
-        if self._ttl is None or (time.epoch + self._shard) % _SWEEP:
+        if self._ttl is None or time.after < self._quiet_until:
             return []
         over = self._state.where(pl.col(LAST) + self._ttl <= time.after)
+        earliest = self._state.least(LAST, pl.col(LAST) + self._ttl > time.after)
+        self._quiet_until = END if earliest is None else earliest + self._ttl
         if over is None:
             return []
         self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
@@ -108,8 +117,8 @@ class Groups(KeyedTable):
         if old is not None:
             results.append(retracted(self._finish(old)))
             new = self._merge(pl.concat([old.select(new.columns), new]))
-        self._state.put(new, store)
-        results.append(added(self._finish(new)))
+        self._put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store)
+        results.append(added(self._finish(present(new))))
         return results + self._expire(time, store, self._finish)
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -144,7 +153,7 @@ class Latest(KeyedTable):
             if not replaced.is_empty():
                 results.append(retracted(self._finish(replaced)))
         if not new.is_empty():
-            self._state.put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
+            self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
             results.append(new.filter(pl.col(OP) == ADD).pipe(self._finish).pipe(added))
         return results + self._expire(time, store, self._finish)
 

@@ -102,6 +102,12 @@ class KeyedState:
         parts = [part for part in parts if not part.is_empty()]
         return pl.concat(parts).drop(GONE) if parts else None
 
+    def least(self, column: str, condition: pl.Expr) -> int | None:
+        """The smallest value of a column among the present rows for which a condition is true."""
+        chosen = [~pl.col(GONE) & condition & pl.lit(pl.Series(self._alive[serial])) for serial in self._frames]
+        found = [frame.select(pl.col(column).filter(rows).min()).item() for frame, rows in zip(self._frames.values(), chosen, strict=True)]
+        return min((value for value in found if value is not None), default=None)
+
     def _unite(self, runs: list[_Run], level: int, store: Store) -> None:
         """Several runs as one, without old versions; marks of gone keys go too when no older run can still have the key."""
         oldest = runs[0] == self._runs[0]

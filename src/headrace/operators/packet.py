@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from headrace.core.keys import encode_keys, partitions_of
 
-ROWS, SUSPECTS = "rows", "suspects"
+# Suspects come with the name of their source behind the word.
+ROWS, SUSPECTS = "rows", "suspects of "
 
 
 @dataclass(frozen=True)

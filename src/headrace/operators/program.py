@@ -20,7 +20,7 @@ from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.flow import ROW, Flow, computed
 from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
-from headrace.operators.packet import SUSPECTS, Packet, sharded
+from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
 from headrace.operators.panes import WindowSpec
 from headrace.operators.sessions import START, STOP, Sessions, SessionSpec
 from headrace.operators.store import Store
@@ -29,7 +29,7 @@ from headrace.operators.windows import Windows
 from headrace.plan.expressions import Typed
 
 PARTITION, OFFSET = "_partition", "_offset"
-_ORIGINAL = "_original"
+_ORIGINAL, _PACKET, _PLACE = "_original", "_packet", "_place"
 Stateful = Windows | Sessions | Groups | Latest | Candidates
 
 
@@ -165,14 +165,16 @@ class _Pass:
     def operate(self, place: Place, packets: list[Packet], store: Store) -> Result:
         name, state = place.operator, place.state
         operator = self._program.operators[name]
-        rows = [packet.frame for packet in packets if packet.kind != SUSPECTS]
+        rows = [packet.frame for packet in packets if packet.kind == ROWS]
         if isinstance(state, Sessions):
-            suspects = [packet.frame for packet in packets if packet.kind == SUSPECTS]
-            results, late = state.run(rows, suspects, self._time, store)
-            count = sum(frame.height for frame in suspects)
+            suspects = [packet for packet in packets if packet.kind != ROWS]
+            numbered = [_numbered(packet.frame, number) for number, packet in enumerate(suspects)]
+            results, late = state.run(rows, numbered, self._time, store)
+            count = sum(packet.frame.height for packet in suspects)
             lost = 0 if late is None else late.height
             self._result.accounting.add(name, taken=count, out=count - lost, late=lost)
-            self._late(name, late, place.shard)
+            if late is not None:
+                self._late_suspects(name, late, suspects, place.shard)
         else:
             results = state.run(rows, self._time, store)
         if results:
@@ -227,7 +229,7 @@ class _Pass:
             suspects = suspects.hstack(came)
         by = self._program.operators[name].entry.spec
         assert isinstance(by, SessionSpec)
-        self._result.packets += sharded(name, suspects, by.by, self._program.shards, SUSPECTS)
+        self._result.packets += sharded(name, suspects, by.by, self._program.shards, f"{SUSPECTS}{self._origin.name}")
 
     def _send(self, target: str, frame: pl.DataFrame, key: tuple[str, ...]) -> None:
         """Send records to a sink: those of an operator from its own shard, so that each part of a sink has one writer."""
@@ -237,6 +239,15 @@ class _Pass:
             self._result.packets.append(Packet(target, self._shard or 0, frame))
         else:
             self._result.packets += sharded(target, frame, key, self._program.shards)
+
+    def _late_suspects(self, step: str, late: pl.DataFrame, suspects: list[Packet], shard: int) -> None:
+        """Send each back to the stream it came from: streams that are united may have columns of their own."""
+        for number, packet in enumerate(suspects):
+            mine = late.filter(pl.col(_PACKET) == number)
+            if mine.height:
+                self._origin = self._program.origins[packet.kind.removeprefix(SUSPECTS)]
+                came = packet.frame[mine.get_column(_PLACE)]
+                self._late(step, came.with_columns(mine.get_column(START), mine.get_column(STOP)), shard)
 
     def _late(self, step: str, late: pl.DataFrame | None, shard: int) -> None:
         """Send late records, as they came, to the late topic of their stream, with the window they missed."""
@@ -278,3 +289,8 @@ class _Pass:
             }
         )
         self._result.packets.append(Packet(f"{self._origin.name}.dead", 0, letters))
+
+
+def _numbered(frame: pl.DataFrame, packet: int) -> pl.DataFrame:
+    """Doubtful records that know where they are, without what they were when they came."""
+    return frame.drop(_ORIGINAL, strict=False).with_columns(pl.lit(packet).alias(_PACKET), pl.row_index(_PLACE))

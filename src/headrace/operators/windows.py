@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators import changes
-from headrace.operators.aggregates import ROWS, finishes, merges, partials
+from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
 from headrace.operators.changes import TIME
 from headrace.operators.chunks import Chunks
 from headrace.operators.panes import PANE, PaneTree, WindowSpec, merge_keys
@@ -82,9 +82,9 @@ class Windows:
         kind = "idle" if time.idle else "on-time"
         if spec.size == spec.hop:
             found = self._panes.between(time.before - spec.size + 1, time.after - spec.size + 1)
-            return [changes.added(self._finish(found, pl.col(PANE), kind, pl.lit(0)))] if found is not None else []
+            return [changes.added(self._finish(present(found), pl.col(PANE), kind, pl.lit(0)))] if found is not None else []
         windows = self._tree.windows(self._ends(time.before, time.after, self._panes.span()))
-        return [changes.added(self._finish(window, pl.lit(end - spec.size), kind, pl.lit(0))) for end, window in windows]
+        return [changes.added(self._finish(present(window), pl.lit(end - spec.size), kind, pl.lit(0))) for end, window in windows]
 
     def _corrected(self, late: pl.DataFrame, time: EpochTime) -> dict[int, pl.DataFrame]:
         """The ends of windows that fired before and may be corrected, with what late records add to them by key."""
@@ -108,9 +108,9 @@ class Windows:
         results = []
         if before:
             numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION))
-            old = _matched(before[0][1], numbers, list(self._spec.by))
+            old = _matched(present(before[0][1]), numbers, list(self._spec.by))
             results.append(changes.retracted(self._finish(old, start, "late", pl.col(_REVISION))))
-        return [*results, changes.added(self._finish(revised, start, "late", pl.col(_REVISION)))]
+        return [*results, changes.added(self._finish(present(revised), start, "late", pl.col(_REVISION)))]
 
     def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int, store: Store) -> pl.DataFrame:
         """Number the corrections of a window; a key that had no result yet begins with zero."""

@@ -19,6 +19,7 @@ AGGREGATES = (
     Aggregate("max", "top", ("x",), kind=pl.Int64()),
     Aggregate("last", "latest", ("x",)),
 )
+CHANGING = (Aggregate("count", "n", signed=True), Aggregate("sum", "total", ("x",), kind=pl.Int64(), signed=True))
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ def story(seed: int) -> Story:
 
 def frame(records: tuple[Record, ...] | list[Record]) -> pl.DataFrame:
     return pl.DataFrame(list(records), schema={"k": pl.String, "_time": pl.Int64, "x": pl.Int64}, orient="row")
+
+
+def changelog(records: list[tuple[str | None, int, int, int]]) -> pl.DataFrame:
+    """Records (key, time, value, operation), of which some take others back."""
+    return pl.DataFrame(records, schema={"k": pl.String, "_time": pl.Int64, "x": pl.Int64, "_op": pl.Int8}, orient="row")
 
 
 def summary(records: list[tuple[int, int]]) -> tuple[int, int, int, int]:

@@ -10,7 +10,7 @@ import polars as pl
 from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec, aggregate, latest
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
-from tests.fast.operators.stories import AGGREGATES, by_key, frame, story, summary
+from tests.fast.operators.stories import AGGREGATES, CHANGING, by_key, changelog, frame, story, summary
 
 
 def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str]) -> None:
@@ -62,3 +62,29 @@ def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None
     assert groups.rows == 1
     apply(held, groups.run([aggregate(spec, frame([("old", 400, 1)]))], EpochTime(40, 400, 400), store), ["n"])
     assert held["old"] == (1,)
+
+
+def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_before() -> None:
+    spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
+    groups = Groups(spec, shard=0)
+    apply(held, groups.run([aggregate(spec, frame([("a", 0, 1), ("b", 50, 1)]))], EpochTime(1, 0, 50), store), ["n"])
+    apply(held, groups.run([], EpochTime(2, 50, 99), store), ["n"])
+    assert set(held) == {"a", "b"}
+    apply(held, groups.run([], EpochTime(3, 99, 100), store), ["n"])
+    assert set(held) == {"b"}
+    manifest, groups = groups.manifest(), Groups(spec, shard=0)
+    groups.restore(manifest, store)
+    apply(held, groups.run([], EpochTime(4, 100, 150), store), ["n"])
+    assert held == {}
+    assert groups.rows == 0
+
+
+def test_a_key_whose_records_were_all_taken_back_is_gone() -> None:
+    spec, store, held = GroupSpec(("k",), CHANGING, ttl=None), MemoryStore(), dict[Any, Any]()
+    groups = Groups(spec, shard=0)
+    for epoch, records in enumerate(
+        [[("a", 0, 5, 1), ("b", 0, 1, 1)], [("a", 0, 5, -1)], [("a", 0, 7, 1)], [("a", 0, 7, -1), ("a", 0, 8, 1)]]
+    ):
+        apply(held, groups.run([aggregate(spec, changelog(records))], EpochTime(epoch, 0, 0), store), ["n", "total"])
+        assert held == [{"a": (1, 5), "b": (1, 1)}, {"b": (1, 1)}, {"a": (1, 7), "b": (1, 1)}, {"a": (1, 8), "b": (1, 1)}][epoch]
+        assert groups.rows == len(held)

@@ -12,7 +12,7 @@ from headrace.operators.panes import WindowSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.windows import Windows, aggregate, late
-from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
+from tests.fast.operators.stories import AGGREGATES, CHANGING, Record, changelog, frame, story, summary
 
 Key = tuple[str | None, int]
 
@@ -92,6 +92,21 @@ def test_a_window_of_1440_panes_unites_few_frames() -> None:
     (result,) = windows.run([], EpochTime(2, 2999 * minute, 3000 * minute), store)
     assert result["n"].to_list() == [1440]
     assert len(windows._tree._cover(1561 * minute, 3000 * minute)) <= 22
+
+
+def test_a_window_whose_records_were_all_taken_back_has_no_result() -> None:
+    spec = WindowSpec(10, 10, 0, ("k",), CHANGING, until=100)
+    windows, store = Windows(spec), MemoryStore()
+
+    def run(records: list[tuple[str | None, int, int, int]], time: EpochTime) -> list[tuple[str, int, int, int]]:
+        results = windows.run([aggregate(spec, changelog(records))] if records else [], time, store)
+        return [row for result in results for row in result.select("k", "n", "revision", "_op").rows()]
+
+    assert run([("a", 1, 5, 1), ("b", 1, 5, 1)], EpochTime(1, 0, 5)) == []
+    assert run([("a", 1, 5, -1)], EpochTime(2, 5, 10)) == [("b", 1, 0, 1)]
+    assert run([("b", 1, 5, -1)], EpochTime(3, 10, 11)) == [("b", 1, 0, -1)]
+    assert run([("b", 1, 6, 1)], EpochTime(4, 11, 12)) == [("b", 1, 1, 1)]
+    assert run([("a", 1, 7, 1)], EpochTime(5, 12, 13)) == [("a", 1, 0, 1)]
 
 
 def test_everything_fires_at_the_end_of_time() -> None:
