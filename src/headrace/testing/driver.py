@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.api.declaration import Declaration
-from headrace.core.clock import to_microseconds
+from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.durations import Duration, microseconds
 from headrace.core.errors import PlanError, SchemaError
 from headrace.core.keys import encode_keys, partitions_of
@@ -107,6 +107,11 @@ class TestDriver:
     def accounting(self) -> list[dict[str, Any]]:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
         return self._accounting.rows()
+
+    @property
+    def watermark(self) -> datetime | None:
+        """How far event time has come; None before the first record."""
+        return to_datetime(self._before) if BEGINNING < self._before < END else None
 
     def __enter__(self) -> TestDriver:
         return self

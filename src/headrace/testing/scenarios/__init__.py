@@ -1,0 +1,1 @@
+"""Scenarios: stories about event time, told as YAML, that are test, documentation and lesson in one."""
