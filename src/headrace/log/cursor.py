@@ -51,6 +51,7 @@ class Cursor:
         self._outcomes = outcomes
         self._segment: Segment | None = None
         self._position = 0
+        self._begun: tuple[Segment, Frame, pa.RecordBatch] | None = None
 
     def seek(self, offset: int) -> None:
         """Go to `offset`; it must be one the log has, or its end."""
@@ -98,11 +99,12 @@ class Cursor:
                 self.offset = frame.next
             if self.offset >= frame.next:
                 self._position = frame.end
+                self._begun = None
 
     def _cut(self, segment: Segment, frame: Frame, end: int, rows: int, columns: tuple[str, ...] | None) -> pa.RecordBatch:
         """The part of a frame from the present offset on, at most `rows` of it; moves the offset behind it."""
         layout = self.partition.layout
-        stored = segment.records(frame)
+        stored = self._records(segment, frame)
         if self.offset <= frame.base and frame.next <= end and stored.num_rows <= rows:
             self.offset = frame.next
         else:
@@ -115,6 +117,12 @@ class Cursor:
                 stored = stored.slice(first, taken)
                 return self._restore_part(frame, stored, offsets[first : first + taken], columns)
         return layout.restore(frame, stored, self.partition.index, columns)
+
+    def _records(self, segment: Segment, frame: Frame) -> pa.RecordBatch:
+        """The records of a frame, checked and decoded once however many reads they are taken in."""
+        if self._begun is None or self._begun[0] is not segment or self._begun[1] != frame:
+            self._begun = segment, frame, segment.records(frame)
+        return self._begun[2]
 
     def _restore_part(self, frame: Frame, part: pa.RecordBatch, offsets: np.ndarray, columns: tuple[str, ...] | None) -> pa.RecordBatch:
         if "_offset" not in part.schema.names:
