@@ -43,7 +43,7 @@ def run(plan: Plan, settings: Settings, log: Log, *, until: str | None = None, r
         record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
         spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
         create_outputs(log, plan, record.tasks)
-        job = _job(plan, record, log, until, rows_per_epoch)
+        job = job_of(plan, record, log, until=until, rows_per_epoch=rows_per_epoch)
         observer = Observer(job.inputs)
         query = lane.start(spark, job, place.checkpoint)
         try:
@@ -58,7 +58,8 @@ def run(plan: Plan, settings: Settings, log: Log, *, until: str | None = None, r
     return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(log, plan.name, record.id))
 
 
-def _job(plan: Plan, record: Record, log: Log, until: str | None, rows_per_epoch: int | None) -> Job:
+def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_epoch: int | None = None) -> Job:
+    """The job of a plan on a log; its wall clock is the log's."""
     return Job(
         id=record.id,
         program=compiled(plan, record.shards),
@@ -69,6 +70,7 @@ def _job(plan: Plan, record: Record, log: Log, until: str | None, rows_per_epoch
         tasks=record.tasks,
         rows_per_epoch=rows_per_epoch,
         until=until,
+        clock=log.clock,
         topics={output.name: topic_of(output) for output in plan.outputs},
     )
 
