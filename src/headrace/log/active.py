@@ -16,7 +16,7 @@ from headrace.log.errors import CorruptLog
 from headrace.log.frame import HEADER, Frame
 from headrace.log.head import State
 from headrace.log.layout import Stored
-from headrace.log.segment import WRITERS_SUFFIX, Segment
+from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_path
 from headrace.log.writers import Author, Writers
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class ActiveSegment:
         self._index = disk.open(self.segment.index_path, create=True)
         self._cuts = state.cuts
         self._seen = 0
-        path = self.segment.path.with_suffix(WRITERS_SUFFIX)
+        path = segment_path(directory, state.segment, WRITERS_SUFFIX)
         self.writers = Writers.unpack(disk.read(path), str(path)) if disk.exists(path) else Writers()
 
     def fits(self, state: State) -> bool:

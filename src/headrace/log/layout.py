@@ -47,6 +47,7 @@ class Layout:
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self.time_column = topic.time or "_time"
+        self._schemas: dict[tuple[str, ...], pa.Schema] = {}
 
     def arrange(self, records: pa.Table | pa.RecordBatch, now: int) -> pa.RecordBatch:
         """Check records against the topic and give them its columns and order; nothing is written if this raises."""
@@ -107,6 +108,12 @@ class Layout:
 
     def schema(self, names: tuple[str, ...]) -> pa.Schema:
         """The schema of restored batches with these columns."""
+        known = self._schemas.get(names)
+        if known is None:
+            known = self._schemas[names] = self._schema(names)
+        return known
+
+    def _schema(self, names: tuple[str, ...]) -> pa.Schema:
         kinds = (
             {field.name: field.type for field in self.topic.columns}
             | {extra.name: extra.type for _, extra in _EXTRA}

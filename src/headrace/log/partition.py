@@ -147,7 +147,7 @@ class Partition:
         """Change files that are damaged, whatever state they are in; `change` gets the last known state, and gives what still holds."""
         try:
             with self._sync_lock, self._lock:
-                stale = self._head.load()
+                stale = self._head.load(locked=True)
                 if stale is not None and stale.deleted:
                     raise self._deleted()
                 self._recovered(change(stale))
@@ -181,7 +181,7 @@ class Partition:
 
     def _fresh(self) -> State:
         """The state, with the files this process has open brought in step with what other processes did."""
-        state = self._head.load()
+        state = self._head.load(locked=True)
         if state is None or state.boot != self._boot or state.rolling:
             state = self._recovered(state)
         if state.deleted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ class Segment:
     def __init__(self, disk: Disk, directory: Path, base: int) -> None:
         self.base = base
         self.path = segment_path(directory, base)
-        self.index_path = self.path.with_suffix(INDEX_SUFFIX)
+        self.index_path = segment_path(directory, base, INDEX_SUFFIX)
         self._disk = disk
         self.file = disk.open(self.path)
         self._map = self.file.map()
@@ -39,7 +40,7 @@ class Segment:
     def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema) -> Segment:
         """A new, empty segment; durable with its directory entry when this returns."""
         path = segment_path(directory, base)
-        index = disk.open(path.with_suffix(INDEX_SUFFIX), create=True)
+        index = disk.open(segment_path(directory, base, INDEX_SUFFIX), create=True)
         index.truncate(0)
         index.close()
         # Whole before it has its name: no crash leaves a segment without its first block, and readers of one it replaces keep theirs.
@@ -194,17 +195,24 @@ class Segment:
         data = self._map
         try:
             magic, crc, base, covers, length = _START.unpack_from(data)
-            columns = data.slice(_START.size, length)
-            sound = checksum(_checked(base, covers, columns.to_pybytes())) == crc
+            columns = data.slice(_START.size, length).to_pybytes()
+            sound = checksum(_checked(base, covers, columns)) == crc
         except (struct.error, IndexError, pa.ArrowInvalid):
             sound = False
         if not sound or magic != _MAGIC or base != self.base:
             raise self.corrupt(0, "the start of the segment does not match its checksum")
-        return pa.ipc.read_schema(columns), covers, frames.padded(_START.size + length)
+        return _schema(columns), covers, frames.padded(_START.size + length)
 
 
-def segment_path(directory: Path, base: int) -> Path:
-    return directory / f"{base:020d}{SUFFIX}"
+@lru_cache(maxsize=256)
+def _schema(data: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(data))
+
+
+@lru_cache(maxsize=4096)
+def segment_path(directory: Path, base: int, suffix: str = SUFFIX) -> Path:
+    """The file of a segment, or another one that goes with it."""
+    return directory / f"{base:020d}{suffix}"
 
 
 def start_block(base: int, covers: int, columns: pa.Schema) -> bytes:

@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
@@ -145,24 +145,33 @@ class Topic:
 
     @classmethod
     def from_json(cls, data: bytes, path: str) -> Topic:
-        try:
-            document = json.loads(data)
-            content = document["topic"]
-            text = json.dumps(content, sort_keys=True)
-            changed = checksum(text.encode()) != document["crc32c"]
-        except (ValueError, KeyError, TypeError):
-            changed = True
-        if changed:
+        found = _parsed(data)
+        if found is None:
             raise CorruptLog(
                 f"{path} is not what was written",
                 why="the topic's columns and settings are in it",
                 hint="restore the file from a copy; the segments are untouched",
             )
-        return cls(
-            name=content["name"], id=content["id"], partitions=content["partitions"], created_at=content["created_at"],
-            columns=topic_columns(content["columns"]), key=tuple(content["key"]), time=content["time"],
-            config=TopicConfig().with_settings(content["config"]),
-        )  # fmt: skip
+        return found
+
+
+@lru_cache(maxsize=256)
+def _parsed(data: bytes) -> Topic | None:
+    """The topic that a file declares, None if the file is not what was written."""
+    try:
+        document = json.loads(data)
+        content = document["topic"]
+        text = json.dumps(content, sort_keys=True)
+        changed = checksum(text.encode()) != document["crc32c"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if changed:
+        return None
+    return Topic(
+        name=content["name"], id=content["id"], partitions=content["partitions"], created_at=content["created_at"],
+        columns=topic_columns(content["columns"]), key=tuple(content["key"]), time=content["time"],
+        config=TopicConfig().with_settings(content["config"]),
+    )  # fmt: skip
 
 
 def topic_columns(columns: SchemaLike | None) -> pa.Schema:

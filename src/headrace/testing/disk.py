@@ -38,7 +38,7 @@ class Inode:
         self.holder: SimulatedLock | None = None
         self.errors = 0
         self.mapped = 0
-        self._mapped_before = b""
+        self.mapped_before = b""
         self._synced: dict[int, bytes] = {}
         self._synced_size = 0
         self._dirty: dict[int, list[bytes]] = {}
@@ -74,15 +74,15 @@ class Inode:
 
     def observe(self) -> bool:
         """Note what was written through a map; whether anything was."""
-        if not self.mapped or self.data[: self.mapped] == self._mapped_before:
+        if not self.mapped or self.data[: self.mapped] == self.mapped_before:
             return False
-        self._mapped_before = bytes(self.data[: self.mapped])
+        self.mapped_before = bytes(self.data[: self.mapped])
         self._touch(0, self.mapped)
         return True
 
     def tear(self, random: Random) -> None:
         """A process died while it wrote through a map: only the first part of that is there."""
-        before = self._mapped_before
+        before = self.mapped_before
         if self.observe() and before and random.random() < 0.5:
             whole = random.randrange(0, self.mapped, 8)
             self.data[whole : self.mapped] = before[whole:]
@@ -202,6 +202,7 @@ class Machine:
         self.before: Callable[[SimulatedDisk, str], None] = lambda disk, kind: None
         self.blocked: Callable[[SimulatedDisk, Inode], None] = lambda disk, inode: None
         self._mapped: list[Inode] = []
+        self._found: dict[tuple[str, ...], Directory] = {}
         self._numbers = max((inode.number for inode in self.root.inodes()), default=0)
 
     def process(self) -> SimulatedDisk:
@@ -225,7 +226,25 @@ class Machine:
         """
         self.root = self.root.restart(self.random, luck)
         self._mapped.clear()
+        self.moved()
         self.boots += 1
+
+    def directory(self, parts: tuple[str, ...]) -> Directory:
+        """The directory under a path. Nearly every operation asks, so the answers are kept."""
+        known = self._found.get(parts)
+        if known is not None:
+            return known
+        found: Inode | Directory | None = self.root
+        for name in parts[1:]:
+            found = found.entries.get(name) if isinstance(found, Directory) else None
+        if not isinstance(found, Directory):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/".join(parts))
+        self._found[parts] = found
+        return found
+
+    def moved(self) -> None:
+        """Forget which directory is where; one was renamed or removed."""
+        self._found.clear()
 
     def inode(self) -> Inode:
         self._numbers += 1
@@ -239,7 +258,8 @@ class Machine:
     def observe(self) -> None:
         """Note what the running process wrote to shared memory: it is complete when the process goes on to something else."""
         for inode in self._mapped:
-            inode.observe()
+            if inode.data[: inode.mapped] != inode.mapped_before:
+                inode.observe()
 
 
 class SimulatedDisk:
@@ -251,13 +271,15 @@ class SimulatedDisk:
 
     def open(self, path: Path, *, create: bool = False) -> SimulatedFile:
         directory, name = self._parent(path)
-        if name not in directory.entries and not create:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        if name not in directory.entries:
+        node = directory.entries.get(name)
+        if node is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
             self.step("create")
-        if name not in directory.entries:
-            directory.change({name: self.machine.inode()})
-        node = directory.entries[name]
+            # Another process may have made it meanwhile.
+            if name not in directory.entries:
+                directory.change({name: self.machine.inode()})
+            node = directory.entries[name]
         assert isinstance(node, Inode)
         return SimulatedFile(self, node)
 
@@ -281,7 +303,10 @@ class SimulatedDisk:
         self.step("rename")
         directory, name = self._parent(old)
         assert old.parent == new.parent
-        directory.change({name: None, new.name: directory.entries[name]})
+        node = directory.entries[name]
+        directory.change({name: None, new.name: node})
+        if isinstance(node, Directory):
+            self.machine.moved()
         self.sync_directory(new.parent)
 
     def remove(self, path: Path) -> None:
@@ -292,9 +317,10 @@ class SimulatedDisk:
 
     def remove_tree(self, path: Path) -> None:
         self.remove(path)
+        self.machine.moved()
 
     def list(self, directory: Path) -> list[str]:
-        return list(self._directory(directory).entries)
+        return list(self.machine.directory(directory.parts).entries)
 
     def exists(self, path: Path) -> bool:
         try:
@@ -322,7 +348,7 @@ class SimulatedDisk:
 
     def sync_directory(self, path: Path) -> None:
         self.step("sync_directory")
-        self._directory(path).sync()
+        self.machine.directory(path.parts).sync()
 
     def shared(self, path: Path, size: int) -> memoryview:
         return self.machine.map(self.open(path, create=True).inode, size)
@@ -337,19 +363,13 @@ class SimulatedDisk:
         """Pass a point where this process may be stopped for a while, or for good."""
         if not self.alive:
             raise Crash
-        self.machine.before(self, kind)
-        self.machine.observe()
-
-    def _directory(self, path: Path) -> Directory:
-        found: Inode | Directory | None = self.machine.root
-        for name in path.parts[1:]:
-            found = found.entries.get(name) if isinstance(found, Directory) else None
-        if not isinstance(found, Directory):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return found
+        machine = self.machine
+        machine.before(self, kind)
+        machine.observe()
 
     def _parent(self, path: Path) -> tuple[Directory, str]:
-        return self._directory(path.parent), path.name
+        parts = path.parts
+        return self.machine.directory(parts[:-1]), parts[-1]
 
 
 class SimulatedFile:
@@ -361,7 +381,7 @@ class SimulatedFile:
         self._errors = inode.errors
 
     def write(self, parts: Sequence[Bytes], position: int) -> None:
-        data = b"".join(bytes(part) for part in parts)
+        data = b"".join(map(bytes, parts))
         alive = self._process.alive
         try:
             self._process.step("write")

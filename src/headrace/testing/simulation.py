@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from multiprocessing import get_context
@@ -44,7 +43,7 @@ class Simulation:
         self.trace = trace
         self._steps = 0
         self._power_lost = False
-        self._counts: Counter[str] = Counter()
+        self._counts = dict.fromkeys([*_FREQUENCY, "make_directory", "remove"], 0)
         self._kills = {self._somewhere() for _ in range(self.random.choice((0, 1, 1, 2, 3)))}
         self._cuts = {self._somewhere() for _ in range(self.random.choice((0, 1, 1, 2)))}
         self._failing = self.random.choice((0.0, 0.0, 0.01, 0.05))
@@ -87,8 +86,8 @@ class Simulation:
 
     def _before(self, disk: SimulatedDisk, kind: str) -> None:
         self._steps += 1
-        self._counts[kind] += 1
-        here = (kind, self._counts[kind])
+        count = self._counts[kind] = self._counts[kind] + 1
+        here = (kind, count)
         if self._steps > _MOST_STEPS:
             raise Broken("the run does not come to an end")
         if here in self._cuts:
