@@ -46,10 +46,12 @@ class Observer:
         if report is None:
             return
         source = report["sources"][0]
-        if self._began is None and source["startOffset"]:
-            self._began = _read(json.loads(source["startOffset"]))
-        if source["endOffset"]:
-            self._offset = json.loads(source["endOffset"])
+        # Before the first epoch Spark writes either nothing or the text "null".
+        start, end = (json.loads(source[name] or "null") for name in ("startOffset", "endOffset"))
+        if self._began is None and start is not None:
+            self._began = _read(start)
+        if end is not None:
+            self._offset = end
 
     @property
     def epoch(self) -> int:
