@@ -21,11 +21,14 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import compact, demo, doctor, groups, produce, render, tail, topics
+from headrace.cli import accounting, compact, demo, doctor, explain, groups, produce, render, run, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "demo": demo.app,
+    "run": run.run,
+    "explain": explain.explain,
+    "accounting": accounting.accounting,
     "topics": topics.app,
     "produce": produce.produce,
     "tail": tail.tail,
@@ -61,7 +64,7 @@ def _headrace(
     """Streams and tables in Python on Apache Spark: in event time, exactly once, served live."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code: 0 done, 1 failed, 2 not understood, 130 interrupted."""
     try:
         app(args=list(arguments), prog_name="headrace")
@@ -77,4 +80,4 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The entry point of the installed command."""
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))

@@ -76,6 +76,11 @@ def to_json(row: Row) -> str:
     return json.dumps(_plain(row), ensure_ascii=False, allow_nan=False)
 
 
+def words(text: str) -> None:
+    """Print words as they are."""
+    console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def note(text: str) -> None:
     """A remark beside the output, on stderr."""
     console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -25,6 +25,11 @@ class Record:
     tasks: int
     plan: str
 
+    def place_of(self, step: str) -> int:
+        """Where a step stands in the plan; what the plan does not name comes last."""
+        steps = [line.partition(": ")[0] for line in self.plan.splitlines()]
+        return steps.index(step) if step in steps else len(steps)
+
 
 class JobDirectory:
     """Where one job lives, under the home of its app."""

@@ -48,10 +48,9 @@ class Observer:
         source = report["sources"][0]
         # Before the first epoch Spark writes either nothing or the text "null".
         start, end = (json.loads(source[name] or "null") for name in ("startOffset", "endOffset"))
-        if self._began is None and start is not None:
-            self._began = _read(start)
-        if end is not None:
-            self._offset = end
+        if self._began is None and end is not None:
+            self._began = _read(start) if start is not None else 0
+        self._offset = end if end is not None else self._offset
 
     @property
     def epoch(self) -> int:

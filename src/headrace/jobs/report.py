@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
+from headrace.jobs.directory import Record
 from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
@@ -23,7 +25,7 @@ class Report:
     epoch: int
     watermark: datetime | None
     seconds: float
-    accounting: list[dict[str, int | str]]
+    accounting: list[dict[str, Any]]
     """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
 
     def __str__(self) -> str:
@@ -31,13 +33,13 @@ class Report:
         return f"job {self.job!r} at epoch {self.epoch:,}{time}, after {timedelta(seconds=round(self.seconds))}"
 
 
-def totals(log: Log, app: str, job: str) -> list[dict[str, int | str]]:
-    """The counts of a job's steps over all its epochs."""
-    counted = epochs(log, app, job)
-    return counted.group_by("step", maintain_order=True).agg(pl.col(_COUNTS).sum()).to_dicts()
+def totals(log: Log, app: str, record: Record) -> list[dict[str, Any]]:
+    """The counts of a job's steps over all its epochs, in the order in which records meet them."""
+    counted = epochs(log, app, record).group_by("step", maintain_order=True).agg(pl.col(_COUNTS).sum())
+    return sorted(counted.to_dicts(), key=lambda row: record.place_of(row["step"]))
 
 
-def epochs(log: Log, app: str, job: str) -> pl.DataFrame:
+def epochs(log: Log, app: str, record: Record) -> pl.DataFrame:
     """The counts of a job's steps, a row for each epoch and step in which records moved."""
     try:
         table = log.read(accounting_topic(app), columns=["job", "epoch", "step", *_COUNTS])
@@ -45,4 +47,4 @@ def epochs(log: Log, app: str, job: str) -> pl.DataFrame:
         return pl.DataFrame(schema={"epoch": pl.Int64, "step": pl.String} | dict.fromkeys(_COUNTS, pl.Int64))
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    return frame.filter(pl.col("job") == job).drop("job")
+    return frame.filter(pl.col("job") == record.id).drop("job")

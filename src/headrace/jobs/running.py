@@ -55,7 +55,7 @@ def run(plan: Plan, settings: Settings, log: Log, *, until: str | None = None, r
         finally:
             query.stop()
         observer.learn(query.lastProgress)
-    return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(log, plan.name, record.id))
+    return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(log, plan.name, record))
 
 
 def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_epoch: int | None = None) -> Job:

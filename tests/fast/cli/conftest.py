@@ -43,7 +43,7 @@ def headrace(home, capsys, monkeypatch) -> Callable[..., Answer]:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
         capsys.readouterr()
-        code = main.run([str(argument) for argument in arguments])
+        code = main.execute([str(argument) for argument in arguments])
         return Answer(code, *capsys.readouterr())
 
     return run

@@ -34,21 +34,21 @@ def test_the_installed_command_and_the_module_print_the_version():
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_every_command_with_one_line(capsys, flag):
-    assert main.run([flag]) == 0
+    assert main.execute([flag]) == 0
     shown = capsys.readouterr().out
     assert [name for name in main.COMMANDS if name not in shown] == []
 
 
 @pytest.mark.parametrize("arguments", [["no-such-command"], ["doctor", "--no-such-option"], ["--no-such-option"]])
 def test_a_command_line_that_is_not_understood_ends_with_2(capsys, arguments):
-    assert main.run(arguments) == 2
+    assert main.execute(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert arguments[-1] in err
 
 
 def test_an_error_is_told_without_a_traceback_and_ends_with_1(failing_command, capsys):
-    assert main.run(["fail"]) == 1
+    assert main.execute(["fail"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == ["error: the plan has no sink", "  why: nobody would see its rows", "  hint: add app.view or app.sink"]
@@ -56,7 +56,7 @@ def test_an_error_is_told_without_a_traceback_and_ends_with_1(failing_command, c
 
 def test_debug_lets_the_traceback_through(failing_command):
     with pytest.raises(PlanError, match="no sink"):
-        main.run(["--debug", "fail"])
+        main.execute(["--debug", "fail"])
 
 
 def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
@@ -65,7 +65,7 @@ def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
 
     monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
     main.app.command("find")(find)
-    assert main.run(["find"]) == 1
+    assert main.execute(["find"]) == 1
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -108,7 +108,7 @@ def test_a_slip_in_the_settings_is_red_with_its_hint(tmp_path, monkeypatch):
 def test_the_command_prints_one_line_a_check_and_ends_with_1_when_one_is_red(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    assert main.run(["doctor", "--no-spark"]) == 1
+    assert main.execute(["doctor", "--no-spark"]) == 1
     checks = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(checks) == ["settings", "python", "java", "ports", "memory", "disk"]
     assert checks["java"]["status"] == "red"

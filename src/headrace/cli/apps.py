@@ -1,0 +1,38 @@
+"""The app that a Python file declares, as commands take it: `app.py`, or `app.py:name` where it declares several."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+AppFile = Annotated[str, typer.Argument(metavar="FILE", help="The Python file that declares the app; FILE:NAME if it declares several.")]
+
+
+def app_in(text: str) -> App:
+    """Run a file, without what it does under `__main__`, and take the app it declares."""
+    from headrace.app import App
+    from headrace.core.errors import PlanError
+
+    path, _, wanted = text.partition(":")
+    file = Path(path)
+    if not file.is_file():
+        raise PlanError(f"there is no file {path}", hint="name the Python file that declares the app")
+    # As if the file itself were run: it finds its neighbours.
+    sys.path.insert(0, str(file.resolve().parent))
+    names = runpy.run_path(str(file), run_name="headrace_app")
+    apps = {name: value for name, value in names.items() if isinstance(value, App) and wanted in ("", name, value.name)}
+    distinct = {id(found): found for found in apps.values()}
+    if len(distinct) != 1:
+        declared = ", ".join(sorted({found.name for found in distinct.values()})) or "none"
+        raise PlanError(
+            f"{path} declares {len(distinct)} apps{f' called {wanted!r}' if wanted else ''}: {declared}",
+            hint=f"name one of them: {path}:NAME" if distinct else 'declare one: app = hr.App("name")',
+        )
+    return next(iter(distinct.values()))

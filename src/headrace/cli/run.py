@@ -1,0 +1,32 @@
+"""`headrace run`: the job of an app."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from headrace.cli import render
+from headrace.cli.apps import AppFile, app_in
+
+
+class Until(StrEnum):
+    """When a run ends by itself."""
+
+    CAUGHT_UP = "caught-up"
+    END = "end"
+
+
+def run(
+    file: AppFile,
+    until: Annotated[
+        Until | None, typer.Option("--until", help="End when caught up, or close every window because the input ends [default: run on].")
+    ] = None,
+    rows: Annotated[int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most about so many records at a time.")] = None,
+    as_json: render.Json = False,
+) -> None:
+    """Run an app's job, or go on with it where it stopped. Ctrl-C or SIGTERM stops it; nothing is lost or done twice."""
+    report = app_in(file).run(until=until.value if until else None, rows_per_epoch=rows)
+    render.note(str(report))
+    render.table(report.accounting, as_json=as_json, empty="no records moved yet")

@@ -1,0 +1,55 @@
+"""`headrace explain`, `headrace accounting`, and finding the app in a file."""
+
+import pytest
+
+APP = """
+import headrace as hr
+
+app = hr.App("pageviews", home={home!r})
+views = app.stream("page_views", schema="url string, at timestamp", key="url", time="at", watermark=hr.bounded("30 seconds"))
+app.view("per_url", views.where("url is not null").window(hr.tumbling("1 minute"), by="url").agg(views="count(*)"))
+
+if __name__ == "__main__":
+    raise SystemExit("a file that is only looked at must not run")
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "app.py"
+    path.write_text(APP.format(home=str(tmp_path / "home")))
+    return path
+
+
+def test_explain_tells_each_step_with_its_lane_and_state(headrace, file):
+    answer = headrace("explain", file)
+    assert answer.code == 0
+    assert [row["step"] for row in answer.rows] == ["page_views", "page_views.where", "page_views.where.window", "per_url"]
+    window = answer.rows[2]
+    assert window["does"] == "tumbling 1 minute by url: count(*) as views"
+    assert (window["lane"], window["state"]) == ("arrow", "a row a key and pane of 1 minute")
+    assert window["bound"] == "1 minute behind the watermark"
+
+
+def test_an_app_is_found_by_its_name_or_its_variable(headrace, file):
+    file.write_text(file.read_text() + 'other = hr.App("other", home=app.settings.home)\n')
+    answer = headrace("explain", file)
+    assert answer.code == 1
+    assert "declares 2 apps: other, pageviews" in answer.err
+    assert headrace("explain", f"{file}:pageviews").code == headrace("explain", f"{file}:app").code == 0
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "declares 0 apps: none"), (None, "there is no file")])
+def test_a_file_without_an_app_is_an_error(headrace, tmp_path, text, said):
+    path = tmp_path / "empty.py"
+    if text is not None:
+        path.write_text(text)
+    answer = headrace("run", path)
+    assert answer.code == 1
+    assert said in answer.err
+
+
+def test_accounting_of_a_job_that_never_ran_is_an_error(headrace, tmp_path):
+    answer = headrace("accounting", "pageviews")
+    assert answer.code == 1
+    assert "there is no job 'pageviews'" in answer.err

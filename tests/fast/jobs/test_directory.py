@@ -1,0 +1,67 @@
+"""The directory of a job."""
+
+import subprocess
+import sys
+
+import pytest
+
+from headrace.core.errors import JobError
+from headrace.jobs.directory import JobDirectory
+
+PLAN = "views: stream (url string)\nviews.group: group by url: count(*) as n of views"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return JobDirectory(tmp_path, "pageviews")
+
+
+def test_a_job_keeps_what_its_first_run_fixed(directory):
+    with directory.held():
+        first = directory.begin(PLAN, cores=2)
+        again = JobDirectory(directory.path.parent.parent, "pageviews").begin(PLAN, cores=16)
+    assert (first.shards, first.tasks) == (8, 2)
+    assert again == first == directory.record()
+
+
+def test_two_jobs_of_one_name_have_different_identities(tmp_path):
+    jobs = [JobDirectory(tmp_path / home, "pageviews") for home in ("a", "b")]
+    identities = set()
+    for job in jobs:
+        with job.held():
+            identities.add(job.begin(PLAN, cores=1).id)
+    assert len(identities) == 2
+
+
+def test_a_changed_app_does_not_go_on_with_the_old_state(directory):
+    with directory.held():
+        directory.begin(PLAN, cores=1)
+        with pytest.raises(JobError) as refused:
+            directory.begin(PLAN.replace("count(*) as n", "sum(n) as n"), cores=1)
+    assert "- views.group: group by url: count(*) as n of views" in refused.value.fact
+    assert "+ views.group: group by url: sum(n) as n of views" in refused.value.fact
+    assert "another name" in refused.value.hint
+
+
+def test_a_second_driver_is_refused_and_told_who_runs_the_job(directory):
+    waiting = f"""
+import sys, pathlib
+from headrace.jobs.directory import JobDirectory
+with JobDirectory(pathlib.Path({str(directory.path.parent.parent)!r}), "pageviews").held():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(JobError, match=f"running already in process {other.pid}"), directory.held():
+            pass
+        other.kill()
+        other.wait()
+    with directory.held():
+        pass
+
+
+def test_steps_are_told_in_the_order_of_the_plan(directory):
+    with directory.held():
+        record = directory.begin(PLAN, cores=1)
+    assert sorted(["late.comer", "views.group", "views"], key=record.place_of) == ["views", "views.group", "late.comer"]
