@@ -76,7 +76,7 @@ class Log:
         self.disk.make_directory(self._locks_path)
         self._catalog_lock = self.disk.lock(self._locks_path / "catalog")
         self._partitions: dict[tuple[str, int], Partition] = {}
-        self._known: dict[str, tuple[tuple[int, int], Topic]] = {}
+        self._known: dict[str, tuple[Path, tuple[int, int], Topic]] = {}
         self._guard = threading.Lock()
         self._transactions: Transactions | None = None
         self._offsets: Offsets | None = None
@@ -101,18 +101,17 @@ class Log:
 
     def topic(self, name: str) -> Topic:
         """The declaration of a topic, as it is now."""
-        check_name(name)
-        path = self._topics_path / name / "topic.json"
+        known = self._known.get(name)
+        path = known[0] if known is not None else self._file_of(name)
         try:
             stamp = self.disk.stamp(path)
         except FileNotFoundError:
             raise self._unknown(name) from None
-        known = self._known.get(name)
-        if known is None or known[0] != stamp:
+        if known is None or known[1] != stamp:
             file = self.disk.open(path)
-            known = (stamp, Topic.from_json(file.read(0, file.size()), str(path)))
+            known = (path, stamp, Topic.from_json(file.read(0, file.size()), str(path)))
             self._known[name] = known
-        return known[1]
+        return known[2]
 
     def topics(self, *, internal: bool = False) -> list[Topic]:
         """All topics, by name."""
@@ -424,6 +423,10 @@ class Log:
                 f"topic {topic.name!r} is there already with other columns, key or time", hint="alter it, or use another name"
             )
         return present
+
+    def _file_of(self, name: str) -> Path:
+        check_name(name)
+        return self._topics_path / name / "topic.json"
 
     def _directory(self, name: str, index: int) -> Path:
         return self._topics_path / name / str(index)

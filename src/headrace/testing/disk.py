@@ -201,7 +201,7 @@ class Machine:
         self.boots = 1
         self.before: Callable[[SimulatedDisk, str], None] = lambda disk, kind: None
         self.blocked: Callable[[SimulatedDisk, Inode], None] = lambda disk, inode: None
-        self._mapped: list[Inode] = []
+        self.mapped: list[Inode] = []
         self._found: dict[tuple[str, ...], Directory] = {}
         self._numbers = max((inode.number for inode in self.root.inodes()), default=0)
 
@@ -212,7 +212,7 @@ class Machine:
     def kill(self, process: SimulatedDisk, *, running: bool = True) -> None:
         """End a process at once: its locks are free, what it wrote stays, and what it was writing to shared memory is torn."""
         process.alive = False
-        for inode in self._mapped:
+        for inode in self.mapped:
             if running:
                 inode.tear(self.random)
         for inode in self.root.inodes():
@@ -225,7 +225,7 @@ class Machine:
         `luck` is the share of it that survives, from 0 to 1; each file has its own if it is not given.
         """
         self.root = self.root.restart(self.random, luck)
-        self._mapped.clear()
+        self.mapped.clear()
         self.moved()
         self.boots += 1
 
@@ -252,12 +252,12 @@ class Machine:
 
     def map(self, inode: Inode, size: int) -> memoryview:
         if not inode.mapped:
-            self._mapped.append(inode)
+            self.mapped.append(inode)
         return inode.map(size)
 
     def observe(self) -> None:
         """Note what the running process wrote to shared memory: it is complete when the process goes on to something else."""
-        for inode in self._mapped:
+        for inode in self.mapped:
             if inode.data[: inode.mapped] != inode.mapped_before:
                 inode.observe()
 
@@ -363,9 +363,10 @@ class SimulatedDisk:
         """Pass a point where this process may be stopped for a while, or for good."""
         if not self.alive:
             raise Crash
-        machine = self.machine
-        machine.before(self, kind)
-        machine.observe()
+        self.machine.before(self, kind)
+        for inode in self.machine.mapped:
+            if inode.data[: inode.mapped] != inode.mapped_before:
+                inode.observe()
 
     def _parent(self, path: Path) -> tuple[Directory, str]:
         parts = path.parts

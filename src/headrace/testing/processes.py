@@ -63,22 +63,22 @@ class Task:
 class Processes:
     """The processes of a machine and the turns they take."""
 
-    def __init__(self, machine: Machine, random: Random, *, switching: float) -> None:
+    def __init__(self, machine: Machine, random: Random) -> None:
         self.machine = machine
         self._random = random
-        self._switching = switching
-        self._tasks: list[Task] = []
+        self.tasks: list[Task] = []
         self._running: Task | None = None
         machine.blocked = self._blocked
 
     def start(self, body: Body) -> None:
         """Add a process; it runs when it gets a turn."""
-        self._tasks.append(Task(self.machine.process(), body))
+        self.tasks.append(Task(self.machine.process(), body))
 
-    def step(self) -> None:
-        """Let another process have a turn now and then; called by the running one."""
-        if len(self._tasks) > 1 and self._random.random() < self._switching:
-            self._pause()
+    def pause(self) -> None:
+        """Let any process have the next turn; called by the running one."""
+        self.machine.observe()
+        assert self._running is not None
+        self._running.pause()
 
     def kill(self, process: SimulatedDisk) -> None:
         """End one process; the running one is to raise `Crash` after this."""
@@ -87,12 +87,12 @@ class Processes:
 
     def others(self) -> list[SimulatedDisk]:
         """The processes that wait for their turn."""
-        return [task.process for task in self._tasks if task is not self._running]
+        return [task.process for task in self.tasks if task is not self._running]
 
     def run(self) -> None:
         """Give turns until every process has ended, or one fails."""
-        while self._tasks:
-            ready = [task for task in self._tasks if task.runnable]
+        while self.tasks:
+            ready = [task for task in self.tasks if task.runnable]
             if not ready:
                 self.end()
                 raise Deadlock("every process waits for a lock")
@@ -104,9 +104,9 @@ class Processes:
 
     def end(self) -> None:
         """Let all processes end as if killed."""
-        for task in self._tasks:
+        for task in self.tasks:
             task.process.alive = False
-        for task in list(self._tasks):
+        for task in list(self.tasks):
             self._turn(task)
 
     def _turn(self, task: Task) -> None:
@@ -114,18 +114,13 @@ class Processes:
         task.resume()
         self._running = None
         if task.finished:
-            self._tasks.remove(task)
-
-    def _pause(self) -> None:
-        self.machine.observe()
-        assert self._running is not None
-        self._running.pause()
+            self.tasks.remove(task)
 
     def _blocked(self, process: SimulatedDisk, inode: Inode) -> None:
         assert self._running is not None
         assert self._running.process is process
         self._running.waits_for = inode
-        self._pause()
+        self.pause()
 
 
 class _Threads:

@@ -38,7 +38,8 @@ class Simulation:
         self.ledger = Ledger()
         self.machine = Machine(self.random, prepared().copy())
         self.machine.before = self._before
-        self.processes = Processes(self.machine, self.random, switching=self.random.choice((0.0, 0.05, 0.2)))
+        self.processes = Processes(self.machine, self.random)
+        self._switching = self.random.choice((0.0, 0.05, 0.2))
         self.work = self.random.randint(4, 24)
         self.trace = trace
         self._steps = 0
@@ -105,7 +106,8 @@ class Simulation:
         if kind in _FAULTY and self.random.random() < self._failing:
             self.tell(f"{kind} fails")
             raise OSError(_FAULTY[kind], os.strerror(_FAULTY[kind]))
-        self.processes.step()
+        if len(self.processes.tasks) > 1 and self.random.random() < self._switching:
+            self.processes.pause()
 
 
 @cache
