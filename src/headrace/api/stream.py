@@ -156,8 +156,8 @@ class Stream:
     def to_stream(self) -> Stream:
         """The changes of a table or of corrected results as facts: the columns, and `op` with insert, update or delete.
 
-        The time of an insert or update is that of the new record. A delete has the columns of the record that is gone, and the
-        watermark at which it went, or that record's own time if it is later.
+        The time of an insert or update is that of the new record. A delete has the columns of the record that is gone; its time is
+        when that expired, or else the watermark at which it went, or the record's own time if it is later.
         """
         at = caller()
         if not self.node.keys:

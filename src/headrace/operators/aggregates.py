@@ -6,52 +6,32 @@ order of arrival, so that batching, partitions and restarts cannot change a resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.operators import totals
+from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP, TIME
-from headrace.operators.expressions.kernels import quotient
 
 ROWS = "_rows"
-Accumulators = Mapping[str, pl.Expr]
-_UNTYPED = pl.Null()
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column.
-
-    `signed`: the input is a changelog, and a retraction (`_op` -1) takes its record out again.
-    """
-
-    function: str
-    name: str
-    inputs: tuple[str, ...] = ()
-    filter: str | None = None
-    kind: pl.DataType = _UNTYPED
-    signed: bool = False
-
-    def part(self, what: str) -> str:
-        return f"{self.name}.{what}"
-
-    def column(self, place: int) -> pl.Expr:
-        """An argument, only of the records that the filter lets through."""
-        return self.filtered(pl.col(self.inputs[place]))
-
-    def filtered(self, values: pl.Expr) -> pl.Expr:
-        return values if self.filter is None else values.filter(pl.col(self.filter))
+# Why a result that has records could not be computed; null where it was.
+FAULT = "_fault"
 
 
 @dataclass(frozen=True)
 class Function:
-    """How one aggregate function is computed. `invertible`: a partial result can also be taken out again."""
+    """How one aggregate function is computed. `invertible`: a partial result can also be taken out again.
+
+    `overflows` tells where a result does not fit its type; None where that cannot be.
+    """
 
     partial: Callable[[Aggregate], Accumulators]
     merge: Callable[[Aggregate], Accumulators]
     finish: Callable[[Aggregate], pl.Expr]
     invertible: bool = False
+    overflows: Callable[[Aggregate], pl.Expr | None] = lambda _: None
 
 
 def partials(aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> list[pl.Expr]:
@@ -72,8 +52,11 @@ def merges(aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -
 
 
 def finishes(aggregates: Sequence[Aggregate]) -> list[pl.Expr]:
-    """The final values, one column an aggregate."""
-    return [FUNCTIONS[aggregate.function].finish(aggregate).alias(aggregate.name) for aggregate in aggregates]
+    """The final values, one column an aggregate, and `_fault` where one of them may not fit its type."""
+    values = [FUNCTIONS[aggregate.function].finish(aggregate).alias(aggregate.name) for aggregate in aggregates]
+    flags = [(aggregate, FUNCTIONS[aggregate.function].overflows(aggregate)) for aggregate in aggregates]
+    reasons = [pl.when(flag).then(pl.lit(f"overflow in {aggregate.text}")) for aggregate, flag in flags if flag is not None]
+    return [*values, pl.coalesce(reasons).alias(FAULT)] if reasons else values
 
 
 def present(frame: pl.DataFrame) -> pl.DataFrame:
@@ -90,76 +73,49 @@ def invertible(aggregates: Sequence[Aggregate]) -> bool:
     return all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
 
 
-def _summed(*parts: str) -> Callable[[Aggregate], Accumulators]:
-    return lambda aggregate: {aggregate.part(part): pl.col(aggregate.part(part)).sum() for part in parts}
-
-
 def _count(aggregate: Aggregate) -> Accumulators:
     if aggregate.signed:
-        return {aggregate.part("count"): _signed_count(aggregate)}
+        return {aggregate.part("count"): totals.counted(aggregate)}
     everything = pl.len() if aggregate.filter is None else pl.col(aggregate.filter).sum()
     counted = aggregate.column(0).count() if aggregate.inputs else everything
     return {aggregate.part("count"): counted.cast(pl.Int64)}
 
 
-def _signed_count(aggregate: Aggregate) -> pl.Expr:
-    signs = pl.col(OP).cast(pl.Int64)
-    return aggregate.filtered(signs * pl.col(aggregate.inputs[0]).is_not_null() if aggregate.inputs else signs).sum()
-
-
-def _sum(aggregate: Aggregate) -> Accumulators:
-    return _total(aggregate, aggregate.kind)
-
-
-def _average(aggregate: Aggregate) -> Accumulators:
-    return _total(aggregate, pl.Float64())
-
-
-def _total(aggregate: Aggregate, kind: pl.DataType) -> Accumulators:
-    values = pl.col(aggregate.inputs[0]).cast(kind)
-    total = aggregate.filtered(values * pl.col(OP).cast(kind) if aggregate.signed else values).sum()
-    count = _signed_count(aggregate) if aggregate.signed else aggregate.column(0).count().cast(pl.Int64)
-    return {aggregate.part("sum"): total, aggregate.part("count"): count}
-
-
-def _present(aggregate: Aggregate, value: pl.Expr) -> pl.Expr:
-    """Null where no record had a value, as SQL asks."""
-    return pl.when(pl.col(aggregate.part("count")) > 0).then(value)
-
-
 def _extreme(least: bool) -> Function:
-    def over(values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-        if not kind.is_float():
-            return values.min() if least else values.max()
-        # Spark holds NaN to be larger than any number; polars leaves it out.
-        numbers = values.filter(values.is_not_nan())
-        if least:
-            return pl.when(numbers.count() > 0).then(numbers.min()).otherwise(values.max())
-        return pl.when(values.is_nan().any()).then(float("nan")).otherwise(values.max())
-
     return Function(
-        partial=lambda a: {a.part("value"): over(a.column(0), a.kind)},
-        merge=lambda a: {a.part("value"): over(pl.col(a.part("value")), a.kind)},
+        partial=lambda a: {a.part("value"): _end(a.column(0), a.kind, least)},
+        merge=lambda a: {a.part("value"): _end(pl.col(a.part("value")), a.kind, least)},
         finish=lambda a: pl.col(a.part("value")),
     )
+
+
+def _end(values: pl.Expr, kind: pl.DataType, least: bool) -> pl.Expr:
+    """The smallest or largest value, in the order of Spark."""
+    if kind.is_nested():
+        return values.first()
+    if not kind.is_float():
+        return values.min() if least else values.max()
+    # Spark holds NaN to be larger than any number; polars leaves it out.
+    numbers = values.filter(values.is_not_nan())
+    if least:
+        return pl.when(numbers.count() > 0).then(numbers.min()).otherwise(values.max())
+    return pl.when(values.is_nan().any()).then(float("nan")).otherwise(values.max())
 
 
 def _by_time(first: bool) -> Function:
     """The value with the earliest or latest event time; of equal times the smallest or largest value, whoever came first."""
 
-    def pick(time: pl.Expr, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        chosen = {"by": [time, value], "descending": not first, "nulls_last": True}
-        return time.sort_by(**chosen).first(), value.sort_by(**chosen).first()  # type: ignore[arg-type]
+    def pick(a: Aggregate, time: pl.Expr, value: pl.Expr, *known: pl.Expr) -> Accumulators:
+        end = _end(time.filter(*known) if known else time, pl.Int64(), first)
+        return {a.part("time"): end, a.part("value"): _end(value.filter(time.eq_missing(end), *known), a.kind, first)}
 
     def partial(a: Aggregate) -> Accumulators:
-        time, value = pick(a.filtered(pl.col(TIME)), a.column(0))
-        return {a.part("time"): time, a.part("value"): value}
+        return pick(a, pl.col(TIME), pl.col(a.inputs[0]), *_passing(a))
 
     def merge(a: Aggregate) -> Accumulators:
         # A partial result without a time comes from records that the filter held back.
-        known = pl.col(a.part("time")).is_not_null()
-        time, value = pick(pl.col(a.part("time")).filter(known), pl.col(a.part("value")).filter(known))
-        return {a.part("time"): time, a.part("value"): value}
+        time = pl.col(a.part("time"))
+        return pick(a, time, pl.col(a.part("value")), time.is_not_null())
 
     return Function(partial, merge, lambda a: pl.col(a.part("value")))
 
@@ -167,35 +123,34 @@ def _by_time(first: bool) -> Function:
 def _by_column(least: bool) -> Function:
     """The value beside the smallest or largest of another column; of equal ones the smallest value, whoever came first."""
 
-    def pick(value: pl.Expr, by: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        known = by.is_not_null()
-        value, by = value.filter(known), by.filter(known)
-        order = [by, value]
-        descending = [not least, False]
-        return value.sort_by(order, descending=descending, nulls_last=True).first(), by.sort_by(
-            order, descending=descending, nulls_last=True
-        ).first()
+    def pick(a: Aggregate, value: pl.Expr, by: pl.Expr, *known: pl.Expr) -> Accumulators:
+        end = _end(by.filter(by.is_not_null(), *known), a.taken, least)
+        beside = value.filter(by.is_not_null(), by.eq_missing(end), *known)
+        return {a.part("by"): end, a.part("value"): _end(beside, a.kind, least=True)}
 
     def partial(a: Aggregate) -> Accumulators:
-        value, by = pick(a.column(0), a.column(1))
-        return {a.part("value"): value, a.part("by"): by}
+        return pick(a, pl.col(a.inputs[0]), pl.col(a.inputs[1]), *_passing(a))
 
     def merge(a: Aggregate) -> Accumulators:
-        value, by = pick(pl.col(a.part("value")), pl.col(a.part("by")))
-        return {a.part("value"): value, a.part("by"): by}
+        return pick(a, pl.col(a.part("value")), pl.col(a.part("by")))
 
     return Function(partial, merge, lambda a: pl.col(a.part("value")))
 
 
+def _passing(aggregate: Aggregate) -> list[pl.Expr]:
+    """The condition of a filtered aggregate, if it is one."""
+    return [] if aggregate.filter is None else [pl.col(aggregate.filter)]
+
+
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(_count, _summed("count"), lambda a: pl.col(a.part("count")), invertible=True),
-    "sum": Function(_sum, _summed("sum", "count"), lambda a: _present(a, pl.col(a.part("sum"))), invertible=True),
-    "avg": Function(
-        _average,
-        _summed("sum", "count"),
-        lambda a: _present(a, quotient(pl.col(a.part("sum")), pl.col(a.part("count")).cast(pl.Float64), pl.Float64())),
+    "count": Function(
+        _count,
+        lambda a: {a.part("count"): pl.col(a.part("count")).sum()},
+        lambda a: pl.col(a.part("count")),
         invertible=True,
     ),
+    "sum": Function(totals.partial, totals.merge, totals.sum_of, invertible=True, overflows=totals.overflows),
+    "avg": Function(totals.partial, totals.merge, totals.average_of, invertible=True, overflows=totals.overflows),
     "min": _extreme(least=True),
     "max": _extreme(least=False),
     "first": _by_time(first=True),

@@ -8,6 +8,8 @@ import polars as pl
 
 # The event time of a record.
 TIME = "_time"
+# When a record that is taken back ceased to hold, where that is another time than its own.
+CHANGED = "_changed"
 # +1: the record holds from now on. -1: a record that was given out before does not hold any more.
 OP = "_op"
 ADD, RETRACT = 1, -1
@@ -38,7 +40,9 @@ def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.Data
         .when(pl.col("_previous") == RETRACT).then(pl.lit("update"))
         .otherwise(pl.lit("insert"))
     )  # fmt: skip
-    # What is gone went when time passed: its own time lies behind, and every window of it may be closed.
-    gone = (pl.col(OP) == RETRACT) & pl.col(TIME).is_not_null()
-    moment = pl.when(gone).then(pl.max_horizontal(pl.col(TIME), pl.lit(watermark))).otherwise(pl.col(TIME))
-    return facts.with_columns(said.alias("op"), moment.alias(TIME)).drop(OP, "_previous", "_next")
+    # A record may go long after its own time, when every window of that is closed: it goes at the watermark at the earliest.
+    gone_at = pl.max_horizontal(pl.col(TIME), pl.lit(watermark))
+    if CHANGED in frame.columns:
+        gone_at = pl.coalesce(pl.col(CHANGED), gone_at)
+    moment = pl.when((pl.col(OP) == RETRACT) & pl.col(TIME).is_not_null()).then(gone_at).otherwise(pl.col(TIME))
+    return facts.with_columns(said.alias("op"), moment.alias(TIME)).drop(OP, CHANGED, "_previous", "_next", strict=False)

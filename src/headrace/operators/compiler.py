@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import polars as pl
+
 from headrace.core.errors import PlanError
-from headrace.operators.aggregates import FUNCTIONS, Aggregate
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import FUNCTIONS
 from headrace.operators.candidates import CandidateSpec
 from headrace.operators.exits import ALL, Entry, Spec
 from headrace.operators.expressions.dtypes import dtype
@@ -134,8 +137,14 @@ class _Compiler:
             condition = f"{call.placeholder}.filter" if call.filter is not None else None
             if condition is not None and call.filter is not None:
                 inputs[condition] = self._fused(call.filter)
-            aggregates.append(Aggregate(call.function, call.placeholder, names, condition, dtype(call.type), signed=node.input.changes))
+            aggregates.append(self._aggregate(call, names, condition, node.input.changes))
         return tuple(aggregates), tuple(inputs.items())
+
+    def _aggregate(self, call: Call, names: tuple[str, ...], condition: str | None, signed: bool) -> Aggregate:
+        given = call.arguments[-1].type if call.arguments else None
+        taken = pl.Null() if given is None else dtype(given)
+        text = f"{call.function}({', '.join(argument.expression.text for argument in call.arguments)})"
+        return Aggregate(call.function, call.placeholder, names, condition, dtype(call.type), signed, taken, text)
 
     def _refuse_irrevocable(self, node: WindowAggregate | GroupAggregate, call: Call) -> None:
         if node.input.changes and not FUNCTIONS[call.function].invertible:

@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.operators import grouping, sessions, windows
 from headrace.operators.candidates import CandidateSpec
-from headrace.operators.changes import OP, TIME, as_upserts
+from headrace.operators.changes import CHANGED, OP, TIME, as_upserts
 from headrace.operators.expressions import Compiled
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.flow import ROW, computed
@@ -60,9 +60,11 @@ class Entry:
     def enter(self, frame: pl.DataFrame, time: EpochTime, shards: int) -> Entered:
         spec = self.spec
         if isinstance(spec, TableSpec):
-            return Entered(sharded(self.operator, grouping.latest(spec, frame.drop(ROW, strict=False)), spec.key, shards), frame.height)
+            return Entered(
+                sharded(self.operator, grouping.latest(spec, frame.drop(ROW, CHANGED, strict=False)), spec.key, shards), frame.height
+            )
         if isinstance(spec, CandidateSpec):
-            net = as_upserts(frame.drop(ROW, strict=False), (*spec.key, *spec.own))
+            net = as_upserts(frame.drop(ROW, CHANGED, strict=False), (*spec.key, *spec.own))
             return Entered(sharded(self.operator, net, spec.key, shards), frame.height)
         kept = [name for name in (*spec.by, TIME, ROW, OP) if name in frame.columns]
         made, bad = computed(frame, self._compiled, kept)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import ROWS, Aggregate, finishes, merges, partials, present
-from headrace.operators.changes import ADD, OP, TIME, added, retracted
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
+from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
@@ -90,7 +91,8 @@ class KeyedTable:
 
     def _expire(self, time: EpochTime, store: Store, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
         """Forget keys whose time is over, and take back their rows."""
-        if self._ttl is None or time.after < self._quiet_until:
+        # That the input has ended is no event after which a key would have been silent for its time.
+        if self._ttl is None or time.after < self._quiet_until or time.after >= END:
             return []
         over = self._state.where(pl.col(LAST) + self._ttl <= time.after)
         earliest = self._state.least(LAST, pl.col(LAST) + self._ttl > time.after)
@@ -98,7 +100,8 @@ class KeyedTable:
         if over is None:
             return []
         self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
-        return [retracted(finish(over))]
+        expired_at = over.select(*self._key, (pl.col(LAST) + self._ttl).alias(CHANGED))
+        return [retracted(finish(over).join(expired_at, on=self._key, how="left", nulls_equal=True))]
 
 
 class Groups(KeyedTable):

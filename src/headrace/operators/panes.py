@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import Aggregate, merges
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import merges
 from headrace.operators.chunks import Chunks
 
 PANE = "_pane"

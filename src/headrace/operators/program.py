@@ -13,8 +13,9 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.operators.accounting import Accounting
+from headrace.operators.aggregates import FAULT
 from headrace.operators.candidates import Candidates, CandidateSpec
-from headrace.operators.changes import OP, TIME
+from headrace.operators.changes import ADD, CHANGED, OP, TIME
 from headrace.operators.exits import ALL, Entry
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
@@ -178,17 +179,28 @@ class _Pass:
         else:
             results = state.run(rows, self._time, store)
         if results:
-            self._give_out(operator, name, pl.concat(results))
+            self._give_out(operator, name, pl.concat(results, how="diagonal"))
         return self._result
 
     def _give_out(self, operator: Operator, name: str, results: pl.DataFrame) -> None:
+        if FAULT in results.columns:
+            known = results.get_column(FAULT).is_null()
+            self._fail(name, results.filter(~known).rename({FAULT: REASON}))
+            results = results.filter(known).drop(FAULT)
         kept = [column for column in results.columns if column not in {c for c, _ in operator.finish} and column != ALL]
         made, bad = computed(results, operator.finish, kept)
         if bad is not None:
-            # A result that cannot be computed is a dead letter of its own: no record of the input is lost with it.
-            self._result.accounting.add(f"{name}.results", taken=bad.height)
-            self._dead(f"{name}.results", bad)
-        self._flow(operator.flow, made.select(*operator.columns, TIME, OP))
+            self._fail(name, bad)
+        self._flow(operator.flow, made.select(*operator.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])))
+
+    def _fail(self, name: str, bad: pl.DataFrame) -> None:
+        """Results that cannot be computed are dead letters of their own, with their key and window: no record is lost with them."""
+        # What never held was never given out, so its retraction takes nothing back.
+        bad = bad.filter(pl.col(OP) == ADD)
+        if bad.is_empty():
+            return
+        self._result.accounting.add(f"{name}.results", taken=bad.height)
+        self._dead(f"{name}.results", bad.select(REASON, *(column for column in bad.columns if not column.startswith("_"))))
 
     def _flow(self, flow: Flow, frame: pl.DataFrame) -> None:
         for stage in flow.stages:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import Aggregate, accumulators, finishes, merges, partials
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import accumulators, finishes, merges, partials
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store

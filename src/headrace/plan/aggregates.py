@@ -10,6 +10,7 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import type_name
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.expressions.aggregates import AggregateCall, parse_aggregate
+from headrace.plan.expressions.kinds import MAX_DIGITS
 from headrace.plan.nodes import Call, Output
 
 _SAME_AS = {"mean": "avg", "first_value": "first", "last_value": "last", "any_value": "first", "count_if": "count"}
@@ -73,18 +74,20 @@ def _call(call: AggregateCall, columns: pa.Schema, placeholder: str, where: str 
 def _type(function: str, arguments: tuple[Typed, ...], text: str, where: str | None) -> pa.DataType:
     if function == "count":
         return pa.int64()
+    unknown = next((argument for argument in arguments if argument.type is None), None)
     kind = arguments[0].type
-    if kind is None:
+    if unknown is not None or kind is None:
         raise PlanError(
             f"{text}: only Spark knows the type of its argument",
-            why=arguments[0].reason,
+            why=(unknown or arguments[0]).reason,
             hint="give it a type: cast(... as double)",
             where=where,
         )
     if function in ("sum", "avg"):
         return _numeric(function, kind, text, where)
     ordered = arguments[1].type if function in ("min_by", "max_by") else kind
-    if ordered is not None and function not in ("first", "last") and pa.types.is_nested(ordered):
+    assert ordered is not None
+    if function not in ("first", "last") and pa.types.is_nested(ordered):
         raise PlanError(f"{text}: {type_name(ordered)} has no order", hint="take a field of it", where=where)
     return kind
 
@@ -94,7 +97,8 @@ def _numeric(function: str, kind: pa.DataType, text: str, where: str | None) -> 
         return pa.int64() if function == "sum" else pa.float64()
     if pa.types.is_floating(kind):
         return pa.float64()
-    if pa.types.is_decimal(kind) and function == "sum":
-        return pa.decimal128(min(38, kind.precision + 10), kind.scale)
+    if pa.types.is_decimal(kind):
+        more, finer = (10, 0) if function == "sum" else (4, 4)
+        return pa.decimal128(min(MAX_DIGITS, kind.precision + more), min(MAX_DIGITS, kind.scale + finer))
     hint = f"{function}(cast({text[len(function) + 1 : -1]} as double))"
     raise PlanError(f"{text}: {function} of {type_name(kind)} is not computed", hint=hint, where=where)

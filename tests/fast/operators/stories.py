@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates import Aggregate
+from headrace.operators.aggregate import Aggregate
 from headrace.operators.time import BEGINNING, EpochTime
 
 Record = tuple[str | None, int, int]

@@ -58,17 +58,17 @@ def test_the_facts_have_times_and_can_be_counted_in_windows() -> None:
         assert found == [("insert", at("12:00:00"), 2, 7), ("update", at("12:00:00"), 1, 9), ("update", at("12:01:00"), 1, 2)]
 
 
-def test_a_forgotten_key_is_a_delete_at_the_watermark_that_passed_it() -> None:
+def test_a_forgotten_key_is_a_delete_at_the_time_it_expired() -> None:
     app = Declaration("expiry")
     changes = orders(app).to_table(key="id", ttl="1 minute").to_stream()
-    app.view("deleted", changes.where("op = 'delete'").window(tumbling("1 minute")).agg(gone="count(*)"))
+    app.view("deleted", changes.where("op = 'delete'").window(tumbling("1 minute"), by="id").agg(gone="count(*)"))
     with TestDriver(app, shards=1) as driver:
-        driver.send("orders", [order("1", "new", "12:00:00")])
-        for second in range(40):
-            driver.send("orders", [order("2", "new", f"12:05:{second:02}")])
+        driver.send("orders", [order("1", "new", "12:00:20")])
+        driver.send("orders", [order("2", "new", "12:05:00")])
+        driver.send("orders", [order("2", "new", "12:09:00")])
         driver.end()
         assert driver.late("orders") == []
-        assert [(row["gone"], row["window_start"]) for row in driver.rows("deleted")] == [(1, at("12:05:00"))]
+        assert [(row["id"], row["window_start"]) for row in driver.rows("deleted")] == [("1", at("12:01:00"))]
 
 
 def test_a_corrected_window_is_an_update_of_its_result() -> None:

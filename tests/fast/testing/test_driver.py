@@ -201,3 +201,24 @@ def test_a_view_under_another_key_falls_back_when_its_result_is_taken_back() -> 
         assert [row["minute"] for row in driver.rows("last_rare")] == [at("12:01:00")]
         driver.send("page_views", [view("/a", "12:01:30")])
         assert [row["minute"] for row in driver.rows("last_rare")] == [at("12:00:00")]
+
+
+def test_a_sum_that_does_not_fit_fails_that_result_alone_and_loudly() -> None:
+    app = Declaration("overflow")
+    payments = app.stream("payments", schema="card string, cents bigint, at timestamp", time="at", watermark=bounded("1 minute"))
+    app.view("spent", payments.window(tumbling("1 minute"), by="card").agg(total="sum(cents)", mean="avg(cents)"))
+    app.view("ever", payments.group("card", ttl=None).agg(total="sum(cents)"))
+    most = 2**63 - 1
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "a", "cents": most, "at": at("12:00:00")}, {"card": "b", "cents": 5, "at": at("12:00:00")}])
+        driver.send("payments", [{"card": "a", "cents": 1, "at": at("12:00:01")}])
+        assert [(row["card"], row["total"]) for row in driver.rows("ever")] == [("b", 5)]
+        driver.send("payments", [{"card": "a", "cents": -3, "at": at("12:05:02")}])
+        assert [(row["card"], row["total"]) for row in driver.rows("ever")] == [("a", most - 2), ("b", 5)]
+        assert [(row["card"], row["total"]) for row in driver.rows("spent")] == [("b", 5)]
+        letters = {letter["step"]: letter for letter in driver.dead_letters("payments")}
+        assert set(letters) == {"payments.window.results", "payments.group.results"}
+        assert {letter["reason"] for letter in letters.values()} == {"overflow in sum(cents)"}
+        assert '"card":"a","window_start":"2026-01-01T12:00:00' in letters["payments.window.results"]["record"].replace(" ", "")
+        counts = {row["step"]: row["dead_letter"] for row in driver.accounting()}
+        assert (counts["payments.window.results"], counts["payments.group.results"], counts["payments.window"]) == (1, 1, 0)

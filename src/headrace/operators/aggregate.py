@@ -1,0 +1,43 @@
+"""One aggregate call, as the operators see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+Accumulators = Mapping[str, pl.Expr]
+_UNTYPED = pl.Null()
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column.
+
+    `kind` is the type of its result, `taken` that of what is added up or compared, `text` how the user wrote it. `signed`: the input is
+    a changelog, and a retraction (`_op` -1) takes its record out again.
+    """
+
+    function: str
+    name: str
+    inputs: tuple[str, ...] = ()
+    filter: str | None = None
+    kind: pl.DataType = _UNTYPED
+    signed: bool = False
+    taken: pl.DataType = _UNTYPED
+    text: str = ""
+
+    @property
+    def argument(self) -> pl.DataType:
+        return self.kind if self.taken == _UNTYPED else self.taken
+
+    def part(self, what: str) -> str:
+        return f"{self.name}.{what}"
+
+    def column(self, place: int) -> pl.Expr:
+        """An argument, only of the records that the filter lets through."""
+        return self.filtered(pl.col(self.inputs[place]))
+
+    def filtered(self, values: pl.Expr) -> pl.Expr:
+        return values if self.filter is None else values.filter(pl.col(self.filter))

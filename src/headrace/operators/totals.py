@@ -1,0 +1,127 @@
+"""Sums and averages, exact wherever the numbers are: whole numbers and decimals never lose a digit or wrap around.
+
+Whole numbers add up in 128 bits. Decimals of more than 28 digits add up in two parts, so that even very many of them fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from headrace.operators.aggregate import Accumulators, Aggregate
+from headrace.operators.changes import OP
+from headrace.operators.expressions.decimals import number, unscaled
+from headrace.operators.expressions.kernels import quotient
+
+# Totals of so many digits fit into 128 bits however many records there are.
+_ROOMY = 28
+_HALF = 10**19
+
+
+def partial(aggregate: Aggregate) -> Accumulators:
+    """The total of a batch, and how many values are in it."""
+    totals = {aggregate.part(part): _of_batch(aggregate, values) for part, values in _addends(aggregate).items()}
+    return totals | {aggregate.part("count"): counted(aggregate)}
+
+
+def merge(aggregate: Aggregate) -> Accumulators:
+    parts = ["high", "low"] if _split(aggregate.argument) else ["sum"]
+    return {aggregate.part(part): pl.col(aggregate.part(part)).sum() for part in (*parts, "count")}
+
+
+def counted(aggregate: Aggregate) -> pl.Expr:
+    """How many records had a value; a retraction takes one away."""
+    if not aggregate.signed:
+        return aggregate.column(0).count().cast(pl.Int64)
+    signs = pl.col(OP).cast(pl.Int64)
+    return aggregate.filtered(signs * pl.col(aggregate.inputs[0]).is_not_null() if aggregate.inputs else signs).sum()
+
+
+def sum_of(aggregate: Aggregate) -> pl.Expr:
+    """The sum; null where no record had a value, and where it does not fit its type."""
+    if aggregate.argument.is_float():
+        return _present(aggregate, pl.col(aggregate.part("sum")))
+    if isinstance(aggregate.kind, pl.Decimal):
+        return _present(aggregate, _fitted(_total(aggregate), aggregate.kind).reinterpret(dtype=aggregate.kind))
+    return _present(aggregate, pl.col(aggregate.part("sum")).cast(aggregate.kind, strict=False))
+
+
+def average_of(aggregate: Aggregate) -> pl.Expr:
+    """The sum divided by the count; null where no record had a value, and where it does not fit its type."""
+    count = pl.col(aggregate.part("count"))
+    if isinstance(aggregate.kind, pl.Decimal):
+        return _present(aggregate, _decimal_average(aggregate, aggregate.kind).reinterpret(dtype=aggregate.kind))
+    total = pl.col(aggregate.part("sum")).cast(pl.Float64)
+    return _present(aggregate, quotient(total, count.cast(pl.Float64), pl.Float64()))
+
+
+def overflows(aggregate: Aggregate) -> pl.Expr | None:
+    """Whether there were values and still no result."""
+    if aggregate.argument.is_float() or (aggregate.function == "avg" and not isinstance(aggregate.kind, pl.Decimal)):
+        return None
+    value = sum_of(aggregate) if aggregate.function == "sum" else average_of(aggregate)
+    return (pl.col(aggregate.part("count")) > 0) & value.is_null()
+
+
+def _addends(aggregate: Aggregate) -> Mapping[str, pl.Expr]:
+    """What is added up, in the form in which it can be."""
+    kind, values = aggregate.argument, pl.col(aggregate.inputs[0])
+    if kind.is_float():
+        return {"sum": values.cast(pl.Float64)}
+    if isinstance(kind, pl.Decimal):
+        return _limbs(unscaled(values), kind)
+    # What is smaller than 64 bits cannot wrap around in a batch.
+    return {"sum": values.cast(pl.Int128 if kind == pl.Int64 else pl.Int64)}
+
+
+def _of_batch(aggregate: Aggregate, values: pl.Expr) -> pl.Expr:
+    total = aggregate.filtered(values * pl.col(OP) if aggregate.signed else values).sum()
+    return total if aggregate.argument.is_float() else total.cast(pl.Int128)
+
+
+def _present(aggregate: Aggregate, value: pl.Expr) -> pl.Expr:
+    return pl.when(pl.col(aggregate.part("count")) > 0).then(value)
+
+
+def _split(kind: pl.DataType) -> bool:
+    return isinstance(kind, pl.Decimal) and (kind.precision or 38) > _ROOMY
+
+
+def _limbs(digits: pl.Expr, kind: pl.DataType) -> Mapping[str, pl.Expr]:
+    if not _split(kind):
+        return {"sum": digits}
+    high = digits.truncdiv(number(_HALF))
+    return {"high": high, "low": digits - high * number(_HALF)}
+
+
+def _total(aggregate: Aggregate) -> pl.Expr:
+    """The digits of a decimal's total; null where they are more than 128 bits."""
+    if not _split(aggregate.argument):
+        return pl.col(aggregate.part("sum"))
+    high, low = pl.col(aggregate.part("high")), pl.col(aggregate.part("low"))
+    carry = low.truncdiv(number(_HALF))
+    high, low = high + carry, low - carry * number(_HALF)
+    return pl.when(high.abs() <= number(_HALF)).then(high * number(_HALF) + low)
+
+
+def _fitted(digits: pl.Expr, kind: pl.Decimal) -> pl.Expr:
+    limit = number(10 ** (kind.precision or 38))
+    return pl.when(digits.abs() < limit).then(digits)
+
+
+def _decimal_average(aggregate: Aggregate, kind: pl.Decimal) -> pl.Expr:
+    """The digits of the average, rounded half away from zero; null where the sum or the average does not fit."""
+    given = aggregate.argument
+    assert isinstance(given, pl.Decimal)
+    summed = pl.Decimal(min(38, (given.precision or 38) + 10), given.scale)
+    total, count = _fitted(_total(aggregate), summed), pl.col(aggregate.part("count")).cast(pl.Int128)
+    lift = number(10 ** (kind.scale - given.scale))
+    whole = total.truncdiv(count)
+    rest = (total - whole * count) * lift
+    step = rest.truncdiv(count)
+    left = (rest - step * count).abs()
+    sign = pl.when(total < 0).then(number(-1)).otherwise(number(1))
+    rounded = step + pl.when(left >= count - left).then(sign).otherwise(number(0))
+    room = number(10 ** ((kind.precision or 38) - (kind.scale - given.scale)))
+    return pl.when(whole.abs() < room).then(_fitted(whole * lift + rounded, kind))
