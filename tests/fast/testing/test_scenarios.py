@@ -25,3 +25,10 @@ def test_the_story_is_true(file: Path) -> None:
     scenario = Scenario.load(file)
     with driver_of(scenario) as driver:
         assert perform(scenario, driver) > 0
+
+
+def test_every_story_is_listed_in_the_documents_under_its_title() -> None:
+    page = (FILES[0].parents[1] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    missing = [file.name for file in FILES if f"[{file.stem}](../scenarios/{file.name}) | {Scenario.load(file).title} |" not in page]
+    assert missing == []
+    assert page.count("](../scenarios/") == len(FILES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Protocol
 
 from headrace.testing.scenarios.scenario import End, Expect, Row, Scenario, Send, Wait
@@ -87,6 +88,8 @@ def _plain(value: object) -> object:
     """A value without what does not matter here: 2 is 2.0, and there are several ways to say UTC."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
+    if isinstance(value, Decimal):
+        return value.normalize()
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
