@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 from headrace.core.errors import JobError
@@ -51,6 +51,14 @@ class Accounting:
     def rows(self) -> list[dict[str, int | str]]:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
         return [{"step": step, "in": count.taken, **{end: getattr(count, end) for end in ENDS}} for step, count in self]
+
+    def settle(self, observed: Iterable[str]) -> None:
+        """Steps of which only in and out are known: what did not come out was filtered; more than came in is counted where it goes."""
+        for step in observed:
+            if step in self._counts:
+                count = self._counts[step]
+                count.out = min(count.out, count.taken)
+                count.filtered = count.taken - count.out
 
     def check(self) -> None:
         """Stop if any record is unaccounted for."""

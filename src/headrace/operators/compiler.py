@@ -12,31 +12,21 @@ from headrace.operators.aggregates import FUNCTIONS
 from headrace.operators.candidates import CandidateSpec
 from headrace.operators.exits import ALL, Entry, Spec
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.operators.grouping import GroupSpec, TableSpec
 from headrace.operators.panes import WindowSpec
 from headrace.operators.program import Operator, Origin, Outlet, Program
+from headrace.operators.routing import STATEFUL, Routes, Way, level_of, source_of
 from headrace.operators.sessions import SessionSpec
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import (
     Call,
-    Explode,
     GroupAggregate,
-    KeyBy,
     Node,
-    Select,
-    Source,
-    ToStream,
     ToTable,
-    Transform,
-    Union,
-    Where,
     WindowAggregate,
 )
 from headrace.plan.plan import Plan
 from headrace.plan.windows import Hopping
-
-_STATEFUL = (WindowAggregate, GroupAggregate, ToTable)
 
 
 def compiled(plan: Plan, shards: int) -> Program:
@@ -48,57 +38,28 @@ class _Compiler:
     def __init__(self, plan: Plan, shards: int) -> None:
         self._plan = plan
         self._shards = shards
+        self._routes = Routes(plan)
 
     def program(self) -> Program:
         plan = self._plan
         origins = {
-            source.name: Origin(source.name, source.columns, source.time, self._flow_after(source), source.late != "drop")
+            source.name: Origin(source.name, source.columns, source.time, self._routes.after(source, Way(source)), source.late != "drop")
             for source in plan.sources
         }
-        operators = {node.name: self._operator(node) for node in plan.nodes if isinstance(node, _STATEFUL)}
+        operators = {node.name: self._operator(node) for node in plan.nodes if isinstance(node, STATEFUL)}
         outlets = {
             output.name: Outlet(output.name, tuple(output.node.columns.names), getattr(output, "key", ())) for output in plan.outputs
         }
-        return Program(plan.name, self._shards, origins, operators, outlets)
-
-    def _flow_after(self, node: Node) -> Flow:
-        """What the records of a node go through until the next operator or sink."""
-        exits, branches = [], []
-        for reader in self._plan.readers(node):
-            if not isinstance(reader, Node) or isinstance(reader, _STATEFUL):
-                exits.append(reader.name)
-            else:
-                behind = self._flow_after(reader)
-                branches.append(Flow((*self._steps(reader), *behind.steps), behind.exits, behind.branches))
-        if len(branches) == 1 and not exits:
-            return branches[0]
-        return Flow((), tuple(exits), tuple(branches))
-
-    def _steps(self, node: Node) -> tuple[Step, ...]:
-        if isinstance(node, Where):
-            return (Sieve(node.name, self._fused(node.condition)),)
-        if isinstance(node, Select):
-            return (Project(node.name, tuple((name, self._fused(typed)) for name, typed in node.expressions)),)
-        if isinstance(node, Explode):
-            return (Unnest(node.name, self._fused(node.expression), node.into),)
-        if isinstance(node, (KeyBy, Union)):
-            return ()
-        if isinstance(node, ToStream):
-            return (Facts(node.name, node.input.keys),)
-        if isinstance(node, Transform):
-            raise PlanError(f"step {node.name!r} needs Spark", why="its function takes a PySpark DataFrame", where=node.where)
-        raise TypeError(f"{type(node).__name__} is not a stateless step")
-
-    def _fused(self, typed: Typed) -> Typed:
-        if not typed.fused:
-            raise PlanError(f"{typed.expression.text!r} is evaluated by Spark", why=typed.reason, where=typed.expression.where)
-        return typed
+        return Program(plan.name, self._shards, origins, operators, outlets, self._routes.cuts)
 
     def _operator(self, node: Node) -> Operator:
         spec, inputs = self._spec(node)
-        outputs = tuple((output.name, self._fused(output.expression)) for output in getattr(node, "outputs", ()))
         entry = Entry(node.name, spec, inputs)
-        return Operator(entry, self._level(node), outputs, tuple(node.columns.names), self._flow_after(node), self._origin(node))
+        columns, outputs = tuple(node.columns.names), tuple((one.name, one.expression) for one in getattr(node, "outputs", ()))
+        if isinstance(node, (WindowAggregate, GroupAggregate)) and not all(typed.fused for _, typed in outputs):
+            columns, flow = self._routes.results(node)
+            return Operator(entry, level_of(node), (), columns, flow, source_of(node))
+        return Operator(entry, level_of(node), outputs, columns, self._routes.after(node, Way(node)), source_of(node))
 
     def _spec(self, node: Node) -> tuple[Spec, tuple[tuple[str, Typed], ...]]:
         if isinstance(node, ToTable):
@@ -133,10 +94,10 @@ class _Compiler:
         for call in node.calls:
             self._refuse_irrevocable(node, call)
             names = tuple(f"{call.placeholder}.{place}" for place in range(len(call.arguments)))
-            inputs |= {name: self._fused(argument) for name, argument in zip(names, call.arguments, strict=True)}
+            inputs |= dict(zip(names, call.arguments, strict=True))
             condition = f"{call.placeholder}.filter" if call.filter is not None else None
             if condition is not None and call.filter is not None:
-                inputs[condition] = self._fused(call.filter)
+                inputs[condition] = call.filter
             aggregates.append(self._aggregate(call, names, condition, node.input.changes))
         return tuple(aggregates), tuple(inputs.items())
 
@@ -154,15 +115,6 @@ class _Compiler:
                 hint="use count, sum or avg, or leave out until= before it",
                 where=node.where,
             )
-
-    def _level(self, node: Node) -> int:
-        """How many operators a record passes up to and including this one."""
-        return max((self._level(before) for before in node.inputs), default=0) + isinstance(node, _STATEFUL)
-
-    def _origin(self, node: Node) -> str:
-        while not isinstance(node, Source):
-            node = node.inputs[0]
-        return node.name
 
 
 def _whole(value: timedelta) -> int:

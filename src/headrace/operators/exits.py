@@ -11,11 +11,11 @@ from headrace.operators import grouping, sessions, windows
 from headrace.operators.candidates import CandidateSpec
 from headrace.operators.changes import CHANGED, OP, TIME, as_upserts
 from headrace.operators.expressions import Compiled
-from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.flow import ROW, computed
 from headrace.operators.grouping import GroupSpec, TableSpec
 from headrace.operators.packet import Packet, sharded
 from headrace.operators.panes import WindowSpec
+from headrace.operators.remote import ready
 from headrace.operators.sessions import SessionSpec
 from headrace.operators.time import EpochTime
 from headrace.plan.expressions import Typed
@@ -48,7 +48,7 @@ class Entry:
 
     @cached_property
     def _compiled(self) -> list[tuple[str, Compiled]]:
-        return [(name, compiled_form(typed)) for name, typed in self.inputs]
+        return [(name, ready(typed)) for name, typed in self.inputs]
 
     def closing(self, moment: int) -> int:
         """The end of the last window that a moment is in."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.operators.changes import as_facts
 from headrace.operators.expressions import REASON, Compiled
-from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.remote import ANSWER, ready
 from headrace.operators.time import EpochTime
 from headrace.plan.expressions import Typed
 
@@ -72,12 +72,12 @@ class Stage:
     def _compiled(self) -> list[tuple[str, Compiled]]:
         step = self.step
         if isinstance(step, Sieve):
-            return [("_true", compiled_form(step.condition))]
+            return [("_true", ready(step.condition))]
         if isinstance(step, Unnest):
-            return [(step.into, compiled_form(step.expression))]
+            return [(step.into, ready(step.expression))]
         if isinstance(step, Facts):
             return []
-        return [(name, compiled_form(typed)) for name, typed in step.columns]
+        return [(name, ready(typed)) for name, typed in step.columns]
 
     def run(self, frame: pl.DataFrame, time: EpochTime) -> Outcome:
         step = self.step
@@ -86,6 +86,7 @@ class Stage:
             return Outcome(facts, frame.height - facts.height)
         kept = [name for name in frame.columns if not isinstance(step, Project) or name.startswith("_")]
         kept = [name for name in kept if name not in {name for name, _ in self._compiled}]
+        kept = [name for name in kept if not name.startswith(ANSWER)]
         made, bad = computed(frame, self._compiled, kept)
         if isinstance(step, Sieve):
             passed = made.filter(pl.col("_true"))

@@ -6,7 +6,7 @@ The same program runs in Spark, in the test driver and in the Lab; it does no I/
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
@@ -16,9 +16,11 @@ from headrace.operators.accounting import Accounting
 from headrace.operators.aggregates import FAULT
 from headrace.operators.candidates import Candidates, CandidateSpec
 from headrace.operators.changes import ADD, CHANGED, OP, TIME
+from headrace.operators.cut import Cut
 from headrace.operators.exits import ALL, Entry
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW, Flow, computed
 from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
@@ -107,6 +109,7 @@ class Program:
     origins: Mapping[str, Origin]
     operators: Mapping[str, Operator]
     outlets: Mapping[str, Outlet]
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
 
     @property
     def levels(self) -> int:
@@ -125,8 +128,27 @@ class Program:
         """Let one shard of an operator take in its packets of an epoch, and time move on."""
         return _Pass(self, time, self.operators[place.operator].origin, place.shard).operate(place, list(packets), store)
 
+    def resume(self, cut: str, frame: pl.DataFrame, time: EpochTime, shard: int) -> Result:
+        """Go on behind a step of Spark's, with a frame that went into it and now has its answers too."""
+        declared = self.cuts[cut]
+        return _Pass(self, time, declared.origin, shard if declared.level else None).resume(declared, frame)
+
+    def take_back(self, cut: str, frame: pl.DataFrame, time: EpochTime) -> Result:
+        """Go on behind a function of the user's, with what it made."""
+        return _Pass(self, time, self.cuts[cut].origin).take_back(self.cuts[cut], frame)
+
+    def shipped(self) -> Program:
+        """The program as tasks need it: without the user's functions, which only the driver calls and which may not travel."""
+        return replace(self, cuts={name: replace(cut, function=None) for name, cut in self.cuts.items()})
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """Steps that may drop and multiply records unseen: only what goes in and what comes out is counted."""
+        return frozenset(cut.step for cut in self.cuts.values() if cut.transforms)
+
     def _closing(self, flow: Flow, moment: int) -> int:
-        ends = [moment, *(self._closing(branch, moment) for branch in flow.branches)]
+        behind = [*flow.branches, *(self.cuts[name].flow for name in flow.exits if name in self.cuts)]
+        ends = [moment, *(self._closing(branch, moment) for branch in behind)]
         for operator in [self.operators[name] for name in flow.exits if name in self.operators]:
             end = operator.entry.closing(moment)
             # The time of a window's result is its last moment.
@@ -161,6 +183,32 @@ class _Pass:
             self._dead(origin.name, bad)
         self._result.accounting.add(origin.name, taken=records.height, out=frame.height)
         self._flow(origin.flow, frame)
+        return self._result
+
+    def resume(self, cut: Cut, frame: pl.DataFrame) -> Result:
+        if _ORIGINAL in frame.columns:
+            self._records = frame.select(_ORIGINAL, PARTITION, OFFSET).unnest(_ORIGINAL)
+            frame = frame.drop(_ORIGINAL).with_row_index(ROW)
+        self._flow(cut.flow, frame)
+        return self._result
+
+    def take_back(self, cut: Cut, frame: pl.DataFrame) -> Result:
+        origin = self._origin
+        self._result.accounting.add(cut.step, out=frame.height)
+        places = [pl.lit(None, pl.Int32).alias(PARTITION), pl.lit(None, pl.Int64).alias(OFFSET)]
+        kinds = [(column.name, dtype(column.type)) for column in origin.columns]
+        kept = [pl.col(name) if frame.schema.get(name) == kind else pl.lit(None, kind).alias(name) for name, kind in kinds]
+        self._records = frame.select(*kept, *places)
+        frame = frame.with_row_index(ROW)
+        if origin.time is not None:
+            frame = frame.with_columns(pl.col(origin.time).cast(pl.Int64).alias(TIME))
+            known = frame.get_column(TIME).is_not_null()
+            if not known.all():
+                bad = frame.filter(~known).with_columns(pl.lit(f"no event time in {origin.time}").alias(REASON))
+                self._result.accounting.add(f"{cut.step}.time", taken=frame.height, out=frame.height - bad.height)
+                self._dead(f"{cut.step}.time", bad)
+                frame = frame.filter(known)
+        self._flow(cut.flow, frame)
         return self._result
 
     def operate(self, place: Place, packets: list[Packet], store: Store) -> Result:
@@ -217,7 +265,21 @@ class _Pass:
         for branch in flow.branches:
             self._flow(branch, frame)
 
+    def _leave(self, cut: Cut, frame: pl.DataFrame) -> None:
+        """Send records to a step of Spark's, with what they were when they came."""
+        if cut.transforms:
+            self._result.accounting.add(cut.step, taken=frame.height)
+            frame = frame.select(cut.columns.names)
+        elif self._records is not None:
+            came = self._records[frame.get_column(ROW)].select(pl.struct(self._origin.columns.names).alias(_ORIGINAL))
+            frame = frame.drop(ROW).hstack(came)
+        if frame.height:
+            self._result.packets.append(Packet(cut.name, self._shard or 0, frame))
+
     def _exit(self, name: str, frame: pl.DataFrame) -> None:
+        if name in self._program.cuts:
+            self._leave(self._program.cuts[name], frame)
+            return
         if name in self._program.outlets:
             outlet = self._program.outlets[name]
             self._result.accounting.add(name, taken=frame.height, out=frame.height)

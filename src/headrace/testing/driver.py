@@ -47,6 +47,8 @@ class TestDriver:
         self._sources = {source.name: source for source in plan.sources}
         self._views = {output.name: output for output in plan.outputs if isinstance(output, View)}
         self._program = compiled(plan, shards)
+        for cut in self._program.cuts.values():
+            raise cut.refuse_without_spark()
         self._runner = Runner(self._program)
         counts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(self._sources, partitions)
         self._offsets = {name: [0] * counts.get(name, 1) for name in self._sources}
