@@ -48,6 +48,7 @@ class ActiveSegment:
         self._index = disk.open(self.segment.index_path, create=True)
         self._cuts = state.cuts
         self._seen = 0
+        self._end = state.segment
         path = segment_path(directory, state.segment, WRITERS_SUFFIX)
         self.writers = Writers.unpack(disk.read(path), str(path)) if disk.exists(path) else Writers()
 
@@ -66,7 +67,7 @@ class ActiveSegment:
             self._index.write([found.tobytes()], 0)
             entries = found[self._seen :]
         self.writers.learn(entries)
-        self._seen = state.entries
+        self._seen, self._end = state.entries, int(entries["next"][-1])
 
     def write(self, state: State, bodies: Sequence[Body], author: Author, now: int) -> State:
         """Append batches behind what is written; not durable and not visible yet. If this raises, the file may be too long."""
@@ -108,6 +109,10 @@ class ActiveSegment:
         """Make the index durable, for when this segment takes no more appends and is no longer recovered from itself."""
         self._index.truncate(state.entries * HEADER)
         self._index.sync()
+
+    def follows(self, base: int) -> int:
+        """What a segment that begins at `base` is to say of the one before: where this one ends, unless it takes its very place."""
+        return self.segment.start.follows if base == self.segment.base else self._end
 
     def write_again(self, state: State) -> State:
         """Give the kernel once more what it was to make durable and may have lost, as far as that can still be read.

@@ -28,7 +28,7 @@ from headrace.log.latest import KEY_MEMORY, Keys, Marks, key_columns, latest_by_
 from headrace.log.partition import Partition
 from headrace.log.retention import LEARNED_SUFFIX, remove_segment
 from headrace.log.rewriting import Rewriter
-from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_path
+from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, Start, segment_path
 from headrace.log.segment_writer import SegmentWriter
 
 
@@ -93,6 +93,7 @@ class Compaction:
         first = 0
         for base, until in itertools.pairwise(bases):
             segment = self._segment(base)
+            segment.check_end(self._segment(until))
             entries = segment.index(segment.size)
             dirty = entries[(entries["flags"] & frames.OFFSETS) == 0]
             in_transaction = (entries["flags"] & frames.TRANSACTIONAL) != 0
@@ -164,7 +165,8 @@ class Compaction:
         """Write a group as one segment and put it in place; how many records went, and the bytes of what stays."""
         partition = self._partition
         columns = self._segment(group[-1].base).columns
-        output = SegmentWriter(partition.disk, partition.directory, group[0].base, group[-1].until, columns)
+        start = Start(group[0].base, self._segment(group[0].base).start.follows, group[-1].until, columns)
+        output = SegmentWriter(partition.disk, partition.directory, start)
         rewriter = Rewriter(partition, output, columns, group[0].base)
         try:
             for source in group:

@@ -182,12 +182,19 @@ def locate(partition: Partition, offset: int) -> Located:
 
 def _search(partition: Partition, offset: int, state: State) -> Located:
     bases = partition.segments(state)
+    before: Segment | None = None
     for base in bases[max(bisect_right(bases, offset) - 1, 0) :]:
+        if before is not None and base < before.covers:
+            # Merged into the one before since the look at the directory.
+            continue
         segment = Segment(partition.disk, partition.directory, base)
+        if before is not None:
+            before.check_end(segment)
         end = state.visible_position if base == state.segment else segment.size
         position = segment.position_of(offset, end)
         if position < end or base == state.segment:
             return Located(state, segment, position)
+        before = segment
     raise FileNotFoundError(partition.directory)
 
 
@@ -195,12 +202,21 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
     """The segments with `offset` and later ones, each with its index."""
     while True:
         state, segment, _ = locate(partition, offset)
-        active = segment.base == state.segment
-        entries = segment.index(state.visible_position if active else segment.size)
-        yield segment, entries
-        if active:
-            return
-        offset = max(offset, int(entries["next"][-1]))
+        bases = partition.segments(state)
+        for base in bases[max(bisect_right(bases, segment.base) - 1, 0) :]:
+            try:
+                segment = segment if base == segment.base else Segment(partition.disk, partition.directory, base)
+            except FileNotFoundError:
+                break
+            if partition.state().layout != state.layout:
+                # Retention or compaction was here: another look finds what took the place of the rest.
+                break
+            entries = segment.index(state.visible_position if base == state.segment else segment.size)
+            if len(entries):
+                yield segment, entries
+                offset = max(offset, int(entries["next"][-1]))
+            if base == state.segment:
+                return
 
 
 def offset_for_time(partition: Partition, moment: int) -> int | None:
@@ -227,7 +243,7 @@ def max_event_time(partition: Partition, first: int, last: int, limit: int = _FO
     for segment, index in indexes(partition, max(first, partition.state().start)):
         if segment.base >= last:
             break
-        entries = index[(index["next"] > first) & (index["base"] < last)]
+        entries = index[(index["next"] > first) & (index["base"] < last) & (index["count"] > 0)]
         inside = (entries["base"] >= first) & (entries["next"] <= last) & (entries["max_time"] <= limit)
         if inside.any():
             found = max(found, int(entries["max_time"][inside].max()))

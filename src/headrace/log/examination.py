@@ -31,7 +31,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Examined:
-    """A segment file: `columns` is None if its first block is damaged, `next` the offset behind what is known of it.
+    """A segment file: `columns` and `follows` are None if its first block is damaged, `next` is the offset behind what is known of it.
 
     `lost` are the offsets of damaged batches, `headers` those of all that are known, `unknown` the bytes at its end that say nothing.
     """
@@ -39,12 +39,18 @@ class Examined:
     base: int
     columns: pa.Schema | None = None
     covers: int = 0
+    follows: int | None = None
     next: int = 0
     damaged: bool = False
     unknown: int = 0
     pieces: list[Piece] = field(default_factory=list)
     headers: list[Frame] = field(default_factory=list)
     lost: list[range] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last sound batch."""
+        return self.pieces[-1].frame.next if self.pieces else self.base
 
     @property
     def compacted(self) -> bool:
@@ -64,6 +70,7 @@ def examine(disk: Disk, directory: Path, base: int, end: int | None = None) -> E
     try:
         segment = Segment(disk, directory, base)
         found.columns, found.covers, position = segment.columns, segment.covers, segment.first
+        found.follows = segment.start.follows
     except CorruptLog:
         found.damaged = True
         position = 0

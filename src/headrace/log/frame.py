@@ -83,6 +83,15 @@ class Frame:
         return data[:_CHECKED] + checksum(data[:_CHECKED]).to_bytes(4, "little")
 
 
+def gap(base: int, until: int, flags: int = 0) -> tuple[Frame, pa.Buffer]:
+    """A frame that says that there is no record from `base` up to `until`: a segment that ends before has lost its end."""
+    frame = Frame(
+        base=base, next=until, count=0, length=0, position=0, min_time=NO_TIME, max_time=NO_TIME, appended_at=0, writer=0,
+        generation=0, sequence=0, transaction=0, durable=0, raw_length=0, flags=flags, codec=0, crc=checksum(b""),
+    )  # fmt: skip
+    return frame, pa.py_buffer(b"")
+
+
 def padded(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
@@ -45,6 +44,8 @@ from headrace.log.writers import Author
 
 # The records that `describe` looks at for the latest event time: those of one segment or two, however many there are.
 _NEWEST = 100_000
+# Directories of topics that are not there yet, or no more.
+_NEW, _DELETED = "~new-", "~deleted-"
 
 
 class Log:
@@ -151,9 +152,9 @@ class Log:
             if topic.internal:
                 raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose what they stand on")
             queues = [self.topic(other) for other in self._names() if other.startswith(state_prefix(topic))]
-            graves = [self._buried(gone) for gone in (topic, *queues)]
-        for grave in graves:
-            self.disk.remove_tree(grave)
+            for gone in (topic, *queues):
+                self._bury(gone)
+        self._sweep()
 
     def describe(self, name: str) -> dict[str, Any]:
         """A topic's declaration, and for each partition its offsets, bytes, segments and the latest event time of its newest records."""
@@ -327,6 +328,7 @@ class Log:
 
         This happens by itself whenever a segment is closed. A partition that cannot be worked on has its error in the report.
         """
+        self._sweep()
         chosen = self.topics(internal=True) if topic is None else [self.topic(topic)]
         return [self._maintained(declared, index, force=force) for declared in chosen for index in range(declared.partitions)]
 
@@ -382,18 +384,31 @@ class Log:
             self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
         return self._offsets
 
-    def _buried(self, topic: Topic) -> Path:
+    def _bury(self, topic: Topic) -> None:
         """Take a topic out of the catalog, under its lock; what is left of it may be removed."""
         for index in range(topic.partitions):
             self.partition(topic, index).mark_deleted()
         # No topic can have these names: '~' is not allowed in one.
-        grave = self._topics_path / f"~deleted-{topic.id}"
-        self.disk.rename(self._topics_path / topic.name, grave)
+        self.disk.rename(self._topics_path / topic.name, self._topics_path / f"{_DELETED}{topic.id}")
         self._known.pop(topic.name, None)
         with self._guard:
             for index in range(topic.partitions):
                 self._partitions.pop((topic.id, index), None)
-        return grave
+
+    def _sweep(self) -> None:
+        """Remove what is left of deleted topics, and of those whose making or removal a crash ended."""
+        if not any(name.startswith("~") for name in self.disk.list(self._topics_path)):
+            return
+        with self._catalog_lock:
+            # Topics are made under this lock: what is here now, nobody is making any more.
+            for name in self.disk.list(self._topics_path):
+                if name.startswith(_NEW):
+                    self.disk.rename(self._topics_path / name, self._topics_path / f"{_DELETED}{name.removeprefix(_NEW)}")
+        for name in self.disk.list(self._topics_path):
+            if name.startswith(_DELETED):
+                # Another process may be removing it, too.
+                with suppress(FileNotFoundError):
+                    self.disk.remove_tree(self._topics_path / name)
 
     def _maintained(self, topic: Topic, index: int, *, force: bool) -> PartitionReport:
         try:
@@ -406,7 +421,7 @@ class Log:
             if self.disk.exists(self._topics_path / topic.name / "topic.json"):
                 return self._existing(topic, exist_ok=exist_ok)
             # Built aside and moved into place: a topic is there whole, or not at all.
-            building = self._topics_path / f"~new-{topic.id}-{os.getpid()}"
+            building = self._topics_path / f"{_NEW}{topic.id}-{uuid.uuid4().hex}"
             self.disk.make_directory(building)
             for index in range(topic.partitions):
                 Partition.create(self.disk, building / str(index), topic)

@@ -73,7 +73,7 @@ class Partition:
     def create(disk: Disk, directory: Path, topic: Topic) -> None:
         """The files of a new, empty partition."""
         disk.make_directory(directory)
-        Segment.create(disk, directory, 0, topic.columns).close()
+        Segment.create(disk, directory, 0, topic.columns, follows=0).close()
 
     def state(self) -> State:
         """A consistent picture of the partition, recovered first if the last writer or the machine died."""
@@ -287,7 +287,8 @@ class Partition:
         path = segment_path(self.directory, state.written)
         try:
             self.disk.replace(path.with_suffix(WRITERS_SUFFIX), self._active.writers.pack(self.clock.now()))
-            segment = Segment.create(self.disk, self.directory, state.written, self.topic.columns)
+            follows = self._active.follows(state.written)
+            segment = Segment.create(self.disk, self.directory, state.written, self.topic.columns, follows=follows)
         except OSError:
             if not self.disk.exists(path):
                 self._head.store(state)

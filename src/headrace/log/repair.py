@@ -5,6 +5,7 @@ Offsets of given-up records are never used for others. An open transaction or an
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,14 +14,14 @@ import pyarrow as pa
 
 from headrace.log import frame as frames
 from headrace.log.errors import CorruptLog
-from headrace.log.examination import Examined, examine
+from headrace.log.examination import Examined, Piece, examine
 from headrace.log.head import State
 from headrace.log.layout import stored_schema
 from headrace.log.maintenance import maintenance_lock
 from headrace.log.mark import RESERVED, START, load_mark, store_mark
 from headrace.log.partition import Partition
 from headrace.log.retention import LEARNED_SUFFIX
-from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_bases, segment_path, start_block
+from headrace.log.segment import WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, start_block
 from headrace.log.segment_writer import SegmentWriter
 from headrace.log.writers import Writers
 
@@ -65,13 +66,17 @@ class _Mender:
         """Mend the files; the last known state, as far as it still holds."""
         reserved = self._mend_marks(stale)
         found = self._examined(stale)
+        for segment, later in itertools.pairwise(found):
+            _compare(segment, later)
         for place, segment in enumerate(found):
             if segment.damaged:
                 before, behind = found[:place], found[place + 1 :]
                 self._choose_columns(segment, before, behind)
+                if segment.follows is None:
+                    segment.follows = before[-1].end if before else segment.base
                 if behind:
                     self._lose(segment, behind[0].base)
-                    self._rewrite(segment)
+                    self._rewrite(segment, behind[0])
         following = self._mend_end(found, stale, reserved)
         self._mend_writers(found)
         return stale._replace(visible=max(stale.visible, following)) if stale is not None else None
@@ -107,7 +112,7 @@ class _Mender:
     def _only_a_start(self, base: int) -> bool:
         """Whether a segment is as long as its first block, so that no record was ever in it."""
         columns = [pa.schema(list(self._topic.columns)[:count]) for count in range(1, len(self._topic.columns) + 1)]
-        return self._disk.size(segment_path(self._directory, base)) in {len(start_block(base, base, some)) for some in columns}
+        return self._disk.size(segment_path(self._directory, base)) in {len(start_block(Start(base, base, base, some))) for some in columns}
 
     def _end(self, base: int, stale: State | None) -> int:
         if stale is not None and stale.segment == base:
@@ -140,11 +145,18 @@ class _Mender:
         if segment.unknown:
             self.lost.append(range(segment.next, until))
 
-    def _rewrite(self, segment: Examined) -> None:
-        """Put the sound batches of a segment in its place."""
+    def _rewrite(self, segment: Examined, following: Examined | None = None) -> None:
+        """Put the sound batches of a segment in its place; up to where the following one begins, nothing is missing any more."""
         assert segment.columns is not None
+        assert segment.follows is not None
         self._keep(segment_path(self._directory, segment.base))
-        output = SegmentWriter(self._disk, self._directory, segment.base, segment.covers, segment.columns)
+        if following is not None and segment.covers > segment.base:
+            segment.covers = following.base
+        start = Start(segment.base, segment.follows, segment.covers, segment.columns)
+        output = SegmentWriter(self._disk, self._directory, start)
+        until = _reach(segment, following) if following is not None else None
+        if until is not None and until > segment.end:
+            segment.pieces.append(Piece(*frames.gap(segment.end, until, frames.OFFSETS if segment.covers > segment.base else 0)))
         for frame, body in segment.pieces:
             output.add(replace(frame, flags=frame.flags & ~frames.MORE), body)
         output.take_place()
@@ -166,8 +178,8 @@ class _Mender:
             self._rewrite(last)
         if missing or following > last.base:
             self._store_writers(following, self._learned(found)[0])
-            Segment.create(self._disk, self._directory, following, self._topic.columns)
-            found.append(Examined(following, self._topic.columns, following, following))
+            Segment.create(self._disk, self._directory, following, self._topic.columns, follows=last.end)
+            found.append(Examined(following, self._topic.columns, following, last.end, following))
         return following
 
     def _mend_writers(self, found: list[Examined]) -> None:
@@ -228,10 +240,26 @@ _FORGOTTEN = {
 }
 
 
+def _reach(segment: Examined, following: Examined) -> int | None:
+    """The offset up to which a closed segment must have frames; None if that is not known."""
+    return following.base if segment.covers > segment.base else following.follows
+
+
+def _compare(segment: Examined, following: Examined) -> None:
+    """Find frames that are missing at the end of a segment without a trace, or a segment that is missing behind it."""
+    reach = _reach(segment, following)
+    if not segment.damaged and reach is not None and segment.next < reach:
+        segment.damaged = True
+        segment.lost.append(range(segment.next, reach))
+        segment.next = reach
+
+
 def _readable(segment: Examined, columns: pa.Schema) -> bool:
     """Whether these are the columns of all batches: read with fewer, a batch would become shorter when it is written again."""
     try:
-        batches = [(frame, frames.decode(frame, body, stored_schema(columns, frame.flags & 255))) for frame, body in segment.pieces]
+        batches = [
+            (frame, frames.decode(frame, body, stored_schema(columns, frame.flags & 255))) for frame, body in segment.pieces if frame.count
+        ]
         for _, batch in batches:
             batch.validate(full=True)
     except (pa.ArrowInvalid, OSError):

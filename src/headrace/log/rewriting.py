@@ -49,9 +49,11 @@ class Rewriter:
         self._next = frame.next
 
     def finish(self, until: int) -> None:
-        """Write what is left; the last frame reaches up to `until`."""
+        """Write what is left; the last frame reaches up to `until`, also if there is no record in it."""
         if self._pending:
             self._write(until)
+        elif self._base < until:
+            self._output.add(*frames.gap(self._base, until, frames.OFFSETS))
 
     def _complete(self, frame: Frame, stored: pa.RecordBatch) -> pa.RecordBatch:
         """A stored batch with every column that any batch can have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +20,25 @@ from headrace.log.layout import stored_schema
 SUFFIX, INDEX_SUFFIX, WRITERS_SUFFIX = ".segment", ".index", ".writers"
 # This file is there while segments that were merged into another are being removed.
 MERGING = "merging"
-_MAGIC = 0x31535248  # "HRS1"
-_START = struct.Struct("<IIqqI")
+_MAGIC = 0x32535248  # "HRS2"
+_START = struct.Struct("<IIqqqI")
+
+
+class Start(NamedTuple):
+    """What the first block of a segment says.
+
+    `follows` is the offset behind the last frame of the segment before; below `base`, where a crash made offsets be passed over.
+    `covers` is the offset up to which a compacted segment stands for all segments, and its frames reach; `base` in others.
+    """
+
+    base: int
+    follows: int
+    covers: int
+    columns: pa.Schema
 
 
 class Segment:
-    """The frames from offset `base` on. `covers` is the offset up to which a compacted segment stands for all before it."""
+    """The frames from offset `base` on."""
 
     def __init__(self, disk: Disk, directory: Path, base: int) -> None:
         self.base = base
@@ -33,18 +47,19 @@ class Segment:
         self._disk = disk
         self.file = disk.open(self.path)
         self._map = self.file.map()
-        self.columns, self.covers, self.first = self._read_start()
+        self.start, self.first = self._read_start()
+        self.columns, self.covers = self.start.columns, self.start.covers
         self._index: np.ndarray | None = None
 
     @classmethod
-    def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema) -> Segment:
+    def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema, *, follows: int) -> Segment:
         """A new, empty segment; durable with its directory entry when this returns."""
         path = segment_path(directory, base)
         index = disk.open(segment_path(directory, base, INDEX_SUFFIX), create=True)
         index.truncate(0)
         index.close()
         # Whole before it has its name: no crash leaves a segment without its first block, and readers of one it replaces keep theirs.
-        disk.replace(path, start_block(base, base, columns))
+        disk.replace(path, start_block(Start(base, follows, base, columns)))
         return cls(disk, directory, base)
 
     def view(self, end: int) -> pa.Buffer:
@@ -98,6 +113,18 @@ class Segment:
             headers.append(frame.pack())
             position = frame.end
         return np.frombuffer(b"".join(headers), dtype=frames.INDEX)
+
+    def check_end(self, following: Segment) -> None:
+        """Raise if frames are missing at the end of this closed segment, or a segment between it and the following one."""
+        size = self.size
+        entries = self.index(size)
+        end = int(entries["next"][-1]) if len(entries) else self.base
+        if self.covers > self.base:
+            whole = end == self.covers and end in (following.base, following.start.follows)
+        else:
+            whole = end == following.start.follows
+        if not whole:
+            raise self.corrupt(size, f"the records from offset {end} on are missing, and the next segment begins at {following.base}")
 
     def recover(self, proved: int = 0) -> int:
         """Where the complete appends of this segment end. A torn tail ends it; damage to what was durable raises.
@@ -191,17 +218,17 @@ class Segment:
     def _end_of(self, entries: np.ndarray) -> int:
         return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
 
-    def _read_start(self) -> tuple[pa.Schema, int, int]:
+    def _read_start(self) -> tuple[Start, int]:
         data = self._map
         try:
-            magic, crc, base, covers, length = _START.unpack_from(data)
+            magic, crc, base, follows, covers, length = _START.unpack_from(data)
             columns = data.slice(_START.size, length).to_pybytes()
-            sound = checksum(_checked(base, covers, columns)) == crc
+            sound = checksum(_checked(base, follows, covers, columns)) == crc
         except (struct.error, IndexError, pa.ArrowInvalid):
             sound = False
         if not sound or magic != _MAGIC or base != self.base:
             raise self.corrupt(0, "the start of the segment does not match its checksum")
-        return _schema(columns), covers, frames.padded(_START.size + length)
+        return Start(base, follows, covers, _schema(columns)), frames.padded(_START.size + length)
 
 
 @lru_cache(maxsize=256)
@@ -215,16 +242,16 @@ def segment_path(directory: Path, base: int, suffix: str = SUFFIX) -> Path:
     return directory / f"{base:020d}{suffix}"
 
 
-def start_block(base: int, covers: int, columns: pa.Schema) -> bytes:
-    """The first block of a segment file: its base offset, what it covers and its schema."""
-    schema: bytes = columns.serialize().to_pybytes()
-    crc = checksum(_checked(base, covers, schema))
-    block = _START.pack(_MAGIC, crc, base, covers, len(schema)) + schema
+def start_block(start: Start) -> bytes:
+    """The first block of a segment file."""
+    schema: bytes = start.columns.serialize().to_pybytes()
+    crc = checksum(_checked(start.base, start.follows, start.covers, schema))
+    block = _START.pack(_MAGIC, crc, start.base, start.follows, start.covers, len(schema)) + schema
     return block.ljust(frames.padded(len(block)), b"\0")
 
 
-def _checked(base: int, covers: int, schema: bytes) -> bytes:
-    return struct.pack("<qqI", base, covers, len(schema)) + schema
+def _checked(base: int, follows: int, covers: int, schema: bytes) -> bytes:
+    return struct.pack("<qqqI", base, follows, covers, len(schema)) + schema
 
 
 def without_merged(disk: Disk, directory: Path, bases: list[int]) -> list[int]:

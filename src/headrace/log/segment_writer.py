@@ -10,28 +10,28 @@ import pyarrow as pa
 from headrace.log import frame as frames
 from headrace.log.disk import Disk
 from headrace.log.frame import Frame
-from headrace.log.segment import INDEX_SUFFIX, segment_path, start_block
+from headrace.log.segment import INDEX_SUFFIX, Start, segment_path, start_block
 
 ASIDE = ".aside-"
 _PADDING = bytes(frames.ALIGNMENT)
 
 
 class SegmentWriter:
-    """Frames in their order, for the segment `base` that then stands for everything before `covers`.
+    """Frames in their order, for a segment that then stands for everything that its start says.
 
     A crash at any moment leaves the old segment or the new one; what is left aside is removed by the next maintenance.
     """
 
-    def __init__(self, disk: Disk, directory: Path, base: int, covers: int, columns: pa.Schema) -> None:
+    def __init__(self, disk: Disk, directory: Path, start: Start) -> None:
         self._disk = disk
-        self._path = segment_path(directory, base)
-        self._aside = directory / f"{ASIDE}{base:020d}"
+        self._path = segment_path(directory, start.base)
+        self._aside = directory / f"{ASIDE}{start.base:020d}"
         self._headers: list[bytes] = []
         self._file = disk.open(self._aside, create=True)
         self._file.truncate(0)
-        start = start_block(base, covers, columns)
-        self._file.write([start], 0)
-        self.size = len(start)
+        block = start_block(start)
+        self._file.write([block], 0)
+        self.size = len(block)
 
     def add(self, frame: Frame, body: pa.Buffer) -> None:
         """Write a frame at the end; its position is set here."""

@@ -321,3 +321,21 @@ def test_a_tombstone_may_leave_required_columns_empty_and_other_records_may_not(
             producer.send_table("a", tables)
         producer.send_table("a", tables.slice(0, 1))
     assert log.read("a", columns=["id", "_tombstone"]).to_pylist() == [{"id": "x", "_tombstone": True}]
+
+
+def test_what_a_crash_left_of_a_topic_is_swept_up(log, open_log):
+    topics = log.path / "topics"
+    log.create_topic("stays")
+    for name in ("~new-1-2", "~deleted-3"):
+        (topics / name / "0").mkdir(parents=True)
+        (topics / name / "0" / "x.segment").write_bytes(b"x")
+    assert [topic.name for topic in log.topics()] == ["stays"]
+    open_log().maintain()
+    assert [path.name for path in topics.iterdir()] == ["stays"]
+
+
+def test_a_deleted_topic_takes_what_a_crash_left_with_it(log):
+    log.create_topic("goes")
+    (log.path / "topics" / "~new-1").mkdir()
+    log.delete_topic("goes")
+    assert list((log.path / "topics").iterdir()) == []
