@@ -9,7 +9,7 @@ import pytest
 from headrace.log import Log
 from tests.support.counting import CountingDisk
 
-SMALL, LARGE = 10, 300
+SMALL, LARGE = 10, 120
 TOPICS = ("small", "large")
 RECORDS = pa.table({"value": [b"x" * 600]})
 
@@ -64,10 +64,10 @@ def test_an_append_costs_the_same_however_much_is_stored(tmp_path, acks):
     log.create_topic("t")
     costs = []
     with log.producer(acks=acks) as producer:
-        for number in range(2_000):
+        for number in range(600):
             disk.taken()
             producer.send_table("t", RECORDS)
-            if number in (10, 500, 1999):
+            if number in (10, 200, 599):
                 costs.append(disk.taken())
     assert costs[0] == costs[1] == costs[2]
     assert costs[0]["open"] == costs[0]["map"] == costs[0]["list"] == 0
@@ -80,12 +80,12 @@ def test_an_append_costs_the_same_however_many_writers_there_were(tmp_path):
     log = Log(tmp_path, disk=disk)
     log.create_topic("t")
     costs = []
-    for number in range(300):
+    for number in range(100):
         with log.producer(acks="1") as producer:
             producer.send_table("t", RECORDS)
             disk.taken()
             producer.send_table("t", RECORDS)
-            if number in (3, 299):
+            if number in (3, 99):
                 costs.append(disk.taken())
     assert costs[0] == costs[1]
 
@@ -96,11 +96,11 @@ def test_a_poll_at_the_end_costs_the_same_however_much_is_stored(tmp_path):
     log.create_topic("t")
     consumer, costs = log.consumer("t"), []
     with log.producer(acks="1") as producer:
-        for number in range(1_000):
+        for number in range(300):
             producer.send_table("t", RECORDS)
             disk.taken()
             assert consumer.poll(timeout="0s").num_rows == 1
-            if number in (10, 999):
+            if number in (10, 299):
                 costs.append(disk.taken())
     assert costs[0]["open"] == costs[1]["open"] == 0
     assert costs[0]["bytes read"] == costs[1]["bytes read"]
@@ -115,6 +115,17 @@ def test_a_reader_that_walks_over_segments_opens_each_once(path):
     counts = disk.taken()
     assert counts["open"] <= 110
     assert counts["list"] <= 110
+
+
+def test_a_time_is_looked_up_with_one_look_at_the_directory(path):
+    disk = CountingDisk()
+    log = Log(path, disk=disk)
+    log.consumer("large")
+    disk.taken()
+    assert log.offsets_for_time("large", log.clock.now() + 1) == {0: None}
+    counts = disk.taken()
+    assert counts["list"] <= 2
+    assert counts["open"] <= 2 * LARGE + 10  # the segment and its index
 
 
 def test_one_sync_serves_all_records_of_a_flush(tmp_path):

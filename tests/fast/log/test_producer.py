@@ -517,7 +517,7 @@ def test_what_waits_is_bounded(tmp_path, kind):
         producer.flush()
         tracemalloc.start()
         arrow_before, arrow_peak = pa.total_allocated_bytes(), 0
-        for number in range(30_000):
+        for number in range(15_000):
             producer.send(kind, make(number))
             assert producer._buffered <= bound
             arrow_peak = max(arrow_peak, pa.total_allocated_bytes() - arrow_before)
@@ -526,7 +526,7 @@ def test_what_waits_is_bounded(tmp_path, kind):
     # Small Python objects take more room than the bytes in them, and a batch is copied once into columns and once into its frame.
     assert python_peak < 8 * bound
     assert arrow_peak < 2 * bound
-    assert log.read(kind, columns=["_offset"]).num_rows == 30_001
+    assert log.read(kind, columns=["_offset"]).num_rows == 15_001
 
 
 def test_what_waits_is_bounded_over_many_topics(log):

@@ -35,10 +35,6 @@ class Machine:
         file.chmod(0o755)
         return file
 
-    def real_python(self) -> None:
-        """The interpreter of this test run, outside of its virtual environment."""
-        (self.path / "python3.11").symlink_to(Path(sys.executable).resolve())
-
     def fake_python(self, pip: str) -> None:
         """A new enough Python whose virtual environments have a made-up pip; each of its calls is one line in `calls`."""
         inside = self.program("spare/python", f'case $2 in pip) echo "$@" >> {self.checkout}/calls; {pip} ;; esac')
@@ -118,8 +114,10 @@ def test_a_python_without_venv_is_named(machine):
 
 
 def test_without_a_network_the_sentence_says_so(machine):
-    machine.real_python()
+    # The words are those of the real pip; with a target it counts nothing as installed.
+    machine.fake_python(pip=f'exec {sys.executable} "$@"')
     unreachable = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
+    unreachable |= {"PIP_TARGET": str(machine.checkout / "target"), "PIP_CONFIG_FILE": os.devnull}
     assert "package index cannot be reached: check the network" in only_sentence(machine.setup(**unreachable))
     assert not (machine.checkout / ".venv" / "setup-stamp").exists()
 
