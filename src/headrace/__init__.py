@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.core.secret import Secret as Secret
     from headrace.core.settings import Settings as Settings
     from headrace.core.settings import load_settings as load_settings
+    from headrace.log import LogTopic as log  # noqa: F401, N813 - hr.log("topic"), which gives one
     from headrace.log.consumer import Consumer as Consumer
     from headrace.log.log import Log as Log
     from headrace.log.producer import Producer as Producer
@@ -58,6 +59,7 @@ _HOME = {
     "bounded": "headrace.api.windows",
     "hopping": "headrace.api.windows",
     "load_settings": "headrace.core.settings",
+    "log": "headrace.log",
     "perfect": "headrace.api.windows",
     "session": "headrace.api.windows",
     "tumbling": "headrace.api.windows",
@@ -67,7 +69,9 @@ _HOME = {
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    module = import_module(_HOME[name])
+    # `log` is a function to those who call it, and a folder to those who import it.
+    value = module if name == "log" else getattr(module, name)
     globals()[name] = value
     return value
 

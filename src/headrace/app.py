@@ -74,9 +74,9 @@ class App(Declaration):
         `until="caught-up"` takes in what is there and keeps open windows open; `until="end"` says that the input is
         complete, so that every window fires. An epoch takes in all that waits, or at most about `rows_per_epoch` records.
         """
-        from headrace.jobs.running import run
+        from headrace.jobs.running import JobRun
 
-        return run(self.plan(), self.settings, self.log, until=until, rows_per_epoch=rows_per_epoch)
+        return JobRun(self.plan(), self.settings, self.log).run(until, rows_per_epoch)
 
     def read(self, view: str) -> pa.Table:
         """What a view holds now: one row a key."""

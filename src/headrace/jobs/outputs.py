@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headrace.connectors.log.sink import LogTopic
 from headrace.core.errors import PlanError
 from headrace.log import Log
+from headrace.log.target import LogTopic
 from headrace.operators.accounting import COLUMNS
 from headrace.operators.sides import DEAD_LETTER, LATE, dead_topic, late_topic
 from headrace.plan.plan import Output, Plan, Sink, View

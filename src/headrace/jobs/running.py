@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.connectors.log.input import LogInput
 from headrace.core.errors import PlanError
@@ -16,7 +17,7 @@ from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, keys_of, topic_of
-from headrace.jobs.progress import Observer, display
+from headrace.jobs.progress import Observer, Progress, display
 from headrace.jobs.report import Report, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
@@ -28,34 +29,56 @@ from headrace.spark.session import job_session
 
 UNTIL = (None, "caught-up", "end")
 _LOOK = 0.25
+_PATIENCE = 30.0
 
 
-def run(plan: Plan, settings: Settings, log: Log, *, until: str | None = None, rows_per_epoch: int | None = None) -> Report:
-    """Run the job of a plan, or go on with it where it stopped, and report when it ends."""
-    if until not in UNTIL:
-        raise PlanError(f"until={until!r} is not known", hint='"caught-up", "end", or None to run until stopped')
-    began = time.monotonic()
-    place = JobDirectory(settings.home, plan.name)
-    with (
-        place.held(), display(plan.name) as show, _stop_asked() as asked,
-        job_session(settings, name=plan.name, output=place.spark_log) as spark,
-    ):  # fmt: skip
-        record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
-        spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
-        create_outputs(log, plan, record.tasks)
-        job = job_of(plan, record, log, until=until, rows_per_epoch=rows_per_epoch)
-        observer = Observer(job.inputs)
-        query = lane.start(spark, job, place.checkpoint)
-        try:
-            while not (query.awaitTermination(_LOOK) or asked.is_set()):  # type: ignore[arg-type] # a float does, against its annotation
-                observer.learn(query.lastProgress)
-                show(observer.look())
-        except StreamingQueryException as error:
-            raise failure(plan.name, error, place.spark_log) from error
-        finally:
-            query.stop()
-        observer.learn(query.lastProgress)
-    return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(log, plan.name, record))
+class JobRun:
+    """A job at work, in the thread that calls `run`; others may look at its progress and stop it."""
+
+    def __init__(self, plan: Plan, settings: Settings, log: Log) -> None:
+        self._plan, self._settings, self._log = plan, settings, log
+        self._stop_asked = threading.Event()
+        self.progress: Progress | None = None
+
+    def stop(self) -> None:
+        """Ask the run to end after the epoch at work."""
+        self._stop_asked.set()
+
+    def run(self, until: str | None = None, rows_per_epoch: int | None = None) -> Report:
+        """Begin the job, or go on with it where it stopped, and report when the run ends."""
+        if until not in UNTIL:
+            raise PlanError(f"until={until!r} is not known", hint='"caught-up", "end", or None to run until stopped')
+        began, plan = time.monotonic(), self._plan
+        place = JobDirectory(self._settings.home, plan.name)
+        with (
+            place.held(), display(plan.name) as show, _signals(self.stop),
+            job_session(self._settings, name=plan.name, output=place.spark_log) as spark,
+        ):  # fmt: skip
+            record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
+            spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
+            create_outputs(self._log, plan, record.tasks)
+            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch)
+            observer = Observer(job.inputs)
+            query = lane.start(spark, job, place.checkpoint)
+            try:
+                self._attend(query, observer, show)
+            except StreamingQueryException as error:
+                raise failure(plan.name, error, place.spark_log) from error
+            finally:
+                query.stop()
+            observer.learn(query.lastProgress)
+        return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record))
+
+    def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:
+        """Watch a query until it ends or is to stop; then the epoch at work may end, if that does not take too long."""
+        while not (_ended(query) or self._stop_asked.is_set()):
+            observer.learn(query.lastProgress)
+            self.progress = observer.look()
+            show(self.progress)
+        # One that is cut off is done again by the next run.
+        at_work, deadline = query.lastProgress, time.monotonic() + _PATIENCE
+        while query.isActive and query.status["isTriggerActive"] and query.lastProgress == at_work and time.monotonic() < deadline:
+            _ended(query)
 
 
 def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_epoch: int | None = None) -> Job:
@@ -75,16 +98,20 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
     )
 
 
+def _ended(query: StreamingQuery) -> bool:
+    """Whether a query has ended, after a short wait for that; what stopped it is raised."""
+    return bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # a float does, against its annotation
+
+
 @contextmanager
-def _stop_asked() -> Iterator[threading.Event]:
-    """Set when SIGTERM or Ctrl-C asks this process to stop; the epoch at work is then given up and done again by the next run."""
-    asked = threading.Event()
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C stop a run of the main thread, which alone gets them."""
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield
         return
-    before = {number: signal.signal(number, lambda *_: asked.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield asked
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,10 @@
-"""The embedded log: durable, partitioned, replayable topics in a directory, used by many processes with no server."""
+"""The embedded log: durable, partitioned, replayable topics in a directory, used by many processes with no server.
+
+Called as `hr.log("topic")`, it is a topic as the target of a sink.
+"""
+
+import sys
+from types import ModuleType
 
 from headrace.log.consumer import Consumer
 from headrace.log.delivery import Delivery, Placed
@@ -9,6 +15,7 @@ from headrace.log.partition import Appended
 from headrace.log.producer import Producer
 from headrace.log.queue import Queue
 from headrace.log.snapshot import Snapshot
+from headrace.log.target import LogTopic
 from headrace.log.topic import Topic, TopicConfig
 
 __all__ = [
@@ -17,6 +24,7 @@ __all__ = [
     "Delivery",
     "GroupConsumer",
     "Log",
+    "LogTopic",
     "Message",
     "Placed",
     "Producer",
@@ -25,3 +33,13 @@ __all__ = [
     "Topic",
     "TopicConfig",
 ]
+
+
+class _CallableModule(ModuleType):
+    """A function cannot be called `headrace.log` beside a folder of that name, so the folder is the function."""
+
+    def __call__(self, topic: str) -> LogTopic:
+        return LogTopic(topic)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -32,6 +32,7 @@ NAMES = [
     "bounded",
     "hopping",
     "load_settings",
+    "log",
     "perfect",
     "session",
     "tumbling",

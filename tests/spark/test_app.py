@@ -1,0 +1,124 @@
+"""`App` on Spark: run, stopped, gone on with, and read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import headrace as hr
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def declared(home: Path, name: str = "pageviews") -> hr.App:
+    app = hr.App(name, home=home)
+    views = app.stream(
+        "page_views", schema="url string, user string, viewed_at timestamp", key="url", time="viewed_at", watermark=hr.bounded("10 seconds")
+    )
+    named = views.where("url is not null")
+    app.view("per_url", named.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)"))
+    app.sink(named.select("url, upper(user) as user"), hr.log("visits"))
+    return app
+
+
+def send(app: hr.App, *views: tuple[str | None, int]) -> None:
+    with app.log.producer(acks="all") as producer:
+        for url, second in views:
+            producer.send("page_views", {"url": url, "user": "ann", "viewed_at": NOON + timedelta(seconds=second)})
+
+
+def per_url(app: hr.App) -> list[tuple[str, int, int]]:
+    rows = app.read("per_url").to_pylist()
+    return sorted((row["url"], (row["window_start"] - NOON) // timedelta(minutes=1), row["views"]) for row in rows)
+
+
+def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path) -> None:
+    app = declared(tmp_path)
+    assert app.read("per_url").num_rows == 0
+    send(app, ("/a", 1), ("/a", 2), ("/b", 3), (None, 4), ("/a", 75))
+    report = app.run(until="caught-up")
+    assert per_url(app) == [("/a", 0, 2), ("/b", 0, 1)]
+    assert report.watermark == NOON + timedelta(seconds=65)
+    send(app, ("/a", 5), ("/b", 80))
+    report = declared(tmp_path).run(until="end")
+    assert per_url(app) == [("/a", 0, 2), ("/a", 1, 1), ("/b", 0, 1), ("/b", 1, 1)]
+    counted = {row["step"]: row for row in report.accounting}
+    assert list(counted) == ["page_views", "page_views.where", "page_views.where.window", "page_views.where.select", "per_url",
+                             "page_views.where.select.sink"]  # fmt: skip
+    assert counted["page_views.where"] == {
+        "step": "page_views.where", "in": 7, "out": 6, "late": 0, "duplicate": 0, "filtered": 1, "dead_letter": 0,
+    }  # fmt: skip
+    assert counted["page_views.where.window"]["late"] == 1
+    late = app.log.read("page_views.late").to_pylist()
+    assert [(row["url"], row["viewed_at"], row["window_end"]) for row in late] == [
+        ("/a", NOON + timedelta(seconds=5), NOON + timedelta(minutes=1))
+    ]
+    visits = app.log.read("visits", columns=["url", "user"]).to_pylist()
+    assert sorted(row["url"] for row in visits) == ["/a", "/a", "/a", "/a", "/b", "/b"]
+    assert {row["user"] for row in visits} == {"ANN"}
+
+
+def test_a_run_without_new_records_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    app = declared(tmp_path)
+    send(app, ("/a", 1))
+    first, again = app.run(until="end"), app.run(until="end")
+    assert again.accounting == first.accounting
+    assert app.log.read("visits").num_rows == 1
+
+
+def test_a_stream_over_a_topic_without_a_time_takes_it_from_the_records(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("clicks", home=tmp_path)
+    app.log.create_topic("clicks", partitions=3, schema="url string, at timestamp")
+    clicks = app.stream("clicks", schema="url string, at timestamp", time="at", watermark=hr.perfect())
+    app.view("clicks_per_minute", clicks.window(hr.tumbling("1 minute")).agg(clicks="count(*)"))
+    table = pa.table({"url": ["/a", "/b"], "at": pa.array([NOON, NOON + timedelta(minutes=2)])})
+    with app.log.producer(acks="all") as producer:
+        producer.send_table("clicks", table)
+    report = app.run(until="caught-up")
+    assert report.watermark == NOON + timedelta(minutes=2)
+    assert [row["clicks"] for row in app.read("clicks_per_minute").to_pylist()] == [1]
+
+
+def test_sigterm_ends_a_run_that_would_go_on_for_ever(spark: SparkSession, tmp_path: Path) -> None:
+    app = declared(tmp_path)
+    send(app, ("/a", 1), ("/a", 75))
+    stop = threading.Thread(target=_stop_when_read, args=(app,))
+    stop.start()
+    report = app.run()
+    stop.join()
+    assert report.epoch >= 1
+    assert per_url(app) == [("/a", 0, 1)]
+
+
+def _stop_when_read(app: hr.App) -> None:
+    pause = threading.Event()
+    while app.read("per_url").num_rows == 0:
+        pause.wait(0.1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_what_a_worker_could_not_do_is_told_as_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:
+    app = declared(tmp_path)
+    send(app, ("/a", 1))
+    app.run(until="caught-up")
+    app.log.delete_topic("visits")
+    send(app, ("/b", 2))
+    with pytest.raises(hr.JobError) as stopped:
+        _run_without_making_topics(app)
+    assert "there is no topic 'visits'" in stopped.value.fact
+
+
+def _run_without_making_topics(app: hr.App) -> Any:
+    from headrace.jobs import running
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "create_outputs", lambda *_: None)
+        return app.run(until="caught-up")
