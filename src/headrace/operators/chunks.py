@@ -1,7 +1,7 @@
 """State that only grows at its end and is taken away by time: frames of one epoch each, merged when they are many.
 
 Each chunk knows the range of its order column (a pane, an expiry), so that taking what is due touches only chunks that have
-some of it. An epoch writes one blob of what it added: cost follows the batch, not the state.
+some of it. An epoch writes one blob of what it added and is still needed at its end: cost follows the batch, not the state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Merge = Callable[[pl.DataFrame], pl.DataFrame]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Where a frame is stored and what it spans."""
+    """Where a frame is stored and what it spans. While it is not stored its size is zero."""
 
     name: str
     level: int
@@ -64,18 +64,10 @@ class Chunks:
         kept = {chunk.name: self._frames.get(chunk.name) for chunk in self._chunks}
         self._frames = {name: frame if frame is not None else _load(store, name) for name, frame in kept.items()}
 
-    def add(self, frame: pl.DataFrame, store: Store) -> None:
-        """Keep records; they are durable with the epoch."""
-        if frame.is_empty():
-            return
-        self._write(frame, 0, store)
-        level = 0
-        while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
-            merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same]))
-            for chunk in same:
-                self._remove(chunk, store)
-            level += 1
-            self._write(merged, level, store)
+    def add(self, frame: pl.DataFrame) -> None:
+        """Take in records, each key once; `save` makes durable what is still needed when the epoch ends."""
+        if not frame.is_empty():
+            self._keep(frame, 0, b"")
 
     def span(self) -> tuple[int, int]:
         """The lowest and highest order there is; the second is below the first if there is none."""
@@ -91,33 +83,48 @@ class Chunks:
             inside = chunk.low >= low and chunk.high < high
             parts.append(frame if inside else frame.filter((pl.col(self._order) >= low) & (pl.col(self._order) < high)))
         parts = [part for part in parts if not part.is_empty()]
-        return self._merge(pl.concat(parts)) if parts else None
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return self._merge(pl.concat(parts))
 
-    def drop_before(self, limit: int, store: Store) -> None:
-        """Forget the records whose order is below `limit`. A chunk that still has others is cut when half of it is due."""
+    def save(self, limit: int, store: Store) -> None:
+        """End an epoch: forget the records whose order is below `limit`, and make new ones durable.
+
+        A stored chunk that has some of both is left whole until the middle of its range is due, and nothing below `limit` is
+        asked for again.
+        """
         for chunk in list(self._chunks):
-            if chunk.high < limit:
+            if chunk.size and 2 * limit <= chunk.low + chunk.high:
+                continue
+            frame = self._frames[chunk.name]
+            self._remove(chunk, store)
+            self._write(frame if chunk.low >= limit else frame.filter(pl.col(self._order) >= limit), chunk.level, store)
+        level = 0
+        while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
+            merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same]))
+            for chunk in same:
                 self._remove(chunk, store)
-            elif chunk.low < limit:
-                frame = self._frames[chunk.name].filter(pl.col(self._order) >= limit)
-                self._frames[chunk.name] = frame
-                if len(frame) * 2 < chunk.rows:
-                    self._remove(chunk, store)
-                    self._write(frame, chunk.level, store)
+            level += 1
+            self._write(merged, level, store)
 
     def _write(self, frame: pl.DataFrame, level: int, store: Store) -> None:
+        if not frame.is_empty():
+            blob = encode(frame)
+            store.put(self._keep(frame, level, blob), blob)
+
+    def _keep(self, frame: pl.DataFrame, level: int, blob: bytes) -> str:
         name = f"{self._prefix}{self._serial}"
         self._serial += 1
-        blob = encode(frame)
         low, high = frame.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0)
-        store.put(name, blob)
         self._frames[name] = frame
         self._chunks.append(Chunk(name, level, len(frame), len(blob), low, high))
+        return name
 
     def _remove(self, chunk: Chunk, store: Store) -> None:
         self._chunks.remove(chunk)
         del self._frames[chunk.name]
-        store.delete(chunk.name)
+        if chunk.size:
+            store.delete(chunk.name)
 
 
 def _load(store: Store, name: str) -> pl.DataFrame:

@@ -66,15 +66,15 @@ class Windows:
             united = self._merge_panes(pl.concat(inputs))
             corrected = self._corrected(united.filter(pl.col(PANE) < time.before), time) if self._spec.until else {}
             before = {end: list(self._tree.windows([end], only=added)) for end, added in corrected.items()}
-            self._panes.add(united, store)
+            self._panes.add(united)
             self._tree.invalidate(united.get_column(PANE).unique().to_list())
             for end, added in corrected.items():
-                results += self._correct(end, added, before[end], store)
+                results += self._correct(end, added, before[end])
         results += self._fire(time)
         limit = time.after - self._spec.size - self._spec.until + 1
-        self._panes.drop_before(limit, store)
+        self._panes.save(limit, store)
         self._tree.drop_before(limit)
-        self._revisions.drop_before(limit + self._spec.size, store)
+        self._revisions.save(limit + self._spec.size, store)
         return results
 
     def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
@@ -100,11 +100,11 @@ class Windows:
         inside = {end: late.filter((pl.col(PANE) >= end - spec.size) & (pl.col(PANE) < end)).drop(PANE) for end in sorted(ends)}
         return {end: merge_keys(spec, added) for end, added in inside.items()}
 
-    def _correct(self, end: int, added: pl.DataFrame, before: list[tuple[int, pl.DataFrame]], store: Store) -> list[pl.DataFrame]:
+    def _correct(self, end: int, added: pl.DataFrame, before: list[tuple[int, pl.DataFrame]]) -> list[pl.DataFrame]:
         """The new results of a window's corrected keys, after the retraction of the old ones."""
         start = pl.lit(end - self._spec.size)
         ((_, window),) = self._tree.windows([end], only=added)
-        revised = self._revise(window, added, end, store)
+        revised = self._revise(window, added, end)
         results = []
         if before:
             numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION))
@@ -112,7 +112,7 @@ class Windows:
             results.append(changes.retracted(self._finish(old, start, "late", pl.col(_REVISION))))
         return [*results, changes.added(self._finish(present(revised), start, "late", pl.col(_REVISION)))]
 
-    def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int, store: Store) -> pl.DataFrame:
+    def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int) -> pl.DataFrame:
         """Number the corrections of a window; a key that had no result yet begins with zero."""
         by = list(self._spec.by)
         count = _matched(window, added.select(*by, pl.col(ROWS).alias("_added")), by)
@@ -124,7 +124,7 @@ class Windows:
         before = (pl.col(ROWS) > pl.col("_added")).cast(pl.Int32)
         count = count.with_columns(before.alias(_STEP), (pl.col(_REVISION).fill_null(0) + before).alias(_REVISION))
         step = count.select(pl.lit(end).alias(_END), *by, pl.col(_STEP).alias(_REVISION))
-        self._revisions.add(step.filter(pl.col(_REVISION) > 0), store)
+        self._revisions.add(step.filter(pl.col(_REVISION) > 0))
         return count
 
     def _ends(self, after: int, upto: int, panes: tuple[int, int]) -> list[int]:
