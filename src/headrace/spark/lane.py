@@ -21,7 +21,7 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     rows = spark.readStream.format("headrace").load()
     levels = job.program.levels
     for level in range(1, levels + 1):
-        rows = rows.groupBy("shard").transformWithStateInPandas(Level(job, level), wire.DDL, "append", "none")
+        rows = rows.groupBy("shard").transformWithState(Level(job, level), wire.DDL, "append", "none")
     if not levels:
         # Several readers may hold records of one shard of a sink; its writer must be one.
         rows = rows.repartition("shard")

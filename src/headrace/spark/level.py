@@ -6,15 +6,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 from headrace.operators.accounting import Accounting
 from headrace.operators.packet import Packet
 from headrace.operators.program import Place, Stateful
 from headrace.spark import wire
 from headrace.spark.job import Job
+from headrace.spark.worker import settle
 
+_NAME, _BLOB = StructType().add("name", StringType()), StructType().add("blob", BinaryType())
+_MANIFEST = "manifest"
+_Line = Row(*wire.SCHEMA.names)
 # The decoded state of each operator and shard that this worker has met, and the epoch it is of. Workers live over many epochs.
 _held: dict[tuple[str, str, int], tuple[int, Stateful]] = {}
 
@@ -27,32 +32,29 @@ class Level(StatefulProcessor):
         self._operators = [name for name, operator in job.program.operators.items() if operator.level == level]
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._blobs = handle.getMapState("blobs", "name string", "blob binary")
-        self._manifest = handle.getValueState("manifest", "content string")
+        settle()
+        # One variable, and its types not as text: Spark takes some milliseconds for each of these, in every task.
+        self._blobs = handle.getMapState("state", _NAME, _BLOB)
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        shard = int(key[0])
-        arrived = [row for chunk in rows for row in chunk.to_dict("records")]
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        shard, arrived = int(key[0]), list(rows)
         time = wire.time_of(arrived[0])
-        stored = self._manifest.get()
-        manifest: dict[str, Any] = json.loads(stored[0]) if stored is not None else {"epoch": 0, "operators": {}}
+        stored = self._blobs.getValue((_MANIFEST,))
+        manifest: dict[str, Any] = json.loads(bytes(stored[0])) if stored is not None else {"epoch": 0, "operators": {}}
         accounting, made = Accounting(), list[Packet]()
-        mine = [row for row in arrived if row["target"] in self._operators]
         for name in self._operators:
             store = _SparkStore(self._blobs, name)
             state = self._state(name, shard, manifest, store)
-            taken = wire.packets(row for row in mine if row["target"] == name)
+            taken = wire.packets(row for row in arrived if row["target"] == name)
             result = self._job.program.step(Place(name, shard, state), taken, time, store)
             made += result.packets
             accounting.unite(result.accounting)
             manifest["operators"][name] = state.manifest()
             _held[self._job.id, name, shard] = (time.epoch, state)
         manifest["epoch"] = time.epoch
-        self._manifest.update((json.dumps(manifest),))
-        passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
-        produced = wire.rows(made, accounting, [shard], time, shard)
-        frame = pd.DataFrame(passing, columns=wire.SCHEMA.names)
-        yield pd.concat([frame, produced.to_pandas()]) if passing else produced.to_pandas()
+        self._blobs.updateValue((_MANIFEST,), (json.dumps(manifest).encode(),))
+        yield from (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
+        yield from (_Line(*line) for line in wire.lines(made, accounting, [shard], time, shard))
 
     def close(self) -> None:
         return

@@ -18,6 +18,7 @@ from headrace.operators.blob import decode
 from headrace.operators.changes import OP, as_upserts
 from headrace.spark import wire
 from headrace.spark.job import Job
+from headrace.spark.worker import settle
 
 
 @dataclass
@@ -99,6 +100,7 @@ def job_sink(job: Job) -> type[DataSource]:
             return "headrace-sink"
 
         def streamWriter(self, schema: Any, overwrite: bool) -> JobWriter:
+            settle()
             return JobWriter(job)
 
     return JobSink

@@ -20,6 +20,7 @@ from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.spark import wire
 from headrace.spark.job import Job
+from headrace.spark.worker import settle
 
 Offset = dict[str, Any]
 
@@ -112,6 +113,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        settle()
         number, ranges, time, limits = partition.value
         program = self._job.program
         packets, accounting = [], Accounting()
@@ -128,7 +130,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 result = program.ingest(name, records, time, limits[name])
                 packets += result.packets
                 accounting.unite(result.accounting)
-        yield wire.rows(packets, accounting, range(program.shards) if number == 0 else (), time, 0)
+        yield wire.batch(wire.lines(packets, accounting, range(program.shards) if number == 0 else (), time, 0))
 
     def _limit(self, name: str, now: int) -> int:
         rule = self._job.watermarks[name]
@@ -147,6 +149,7 @@ def job_source(job: Job) -> type[DataSource]:
             return wire.DDL
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
+            settle()
             return JobReader(job)
 
     return JobSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -22,28 +22,37 @@ SCHEMA = pa.schema([
 BEAT, COUNTS = "#beat", "#counts"
 
 
-def rows(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int], time: EpochTime, home: int) -> pa.RecordBatch:
+class Fields(Protocol):
+    """A row as it arrives: its fields by name."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+Line = tuple[int, str, str, int, int, int, bool, bytes]
+
+
+def lines(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int], time: EpochTime, home: int) -> list[Line]:
     """What a stage hands on: its packets, its counts under the shard `home`, and a beat for each shard named."""
-    made: list[tuple[int, str, str, bytes]] = [(packet.shard, packet.target, packet.kind, encode(packet.frame)) for packet in packets]
+    made = [(packet.shard, packet.target, packet.kind, encode(packet.frame)) for packet in packets]
     counts = accounting.rows()
     if counts:
         made.append((home, COUNTS, "", json.dumps(counts).encode()))
     made += [(shard, BEAT, "", b"") for shard in beats]
-    columns: list[list[Any]] = [list(column) for column in zip(*made, strict=True)] if made else [[], [], [], []]
-    shards, targets, kinds, blobs = columns
-    constants = [[value] * len(made) for value in (time.epoch, time.before, time.after, time.idle)]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(values, field.type) for values, field in zip([shards, targets, kinds, *constants, blobs], SCHEMA, strict=True)],
-        schema=SCHEMA,
-    )
+    return [(shard, target, kind, time.epoch, time.before, time.after, time.idle, blob) for shard, target, kind, blob in made]
 
 
-def packets(batch: Iterable[dict[str, Any]]) -> Iterator[Packet]:
+def batch(made: list[Line]) -> pa.RecordBatch:
+    """Lines as the columns that Spark takes from a reader."""
+    columns = zip(*made, strict=True) if made else [()] * len(SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def packets(arrived: Iterable[Fields]) -> Iterator[Packet]:
     """The packets among rows."""
-    for row in batch:
+    for row in arrived:
         if not row["target"].startswith("#"):
             yield Packet(row["target"], row["shard"], decode(row["blob"]), row["kind"])
 
 
-def time_of(row: dict[str, Any]) -> EpochTime:
+def time_of(row: Fields) -> EpochTime:
     return EpochTime(row["epoch"], row["before"], row["after"], row["idle"])
