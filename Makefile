@@ -3,6 +3,9 @@
 
 python := .venv/bin/python
 
+# Some containers forbid Python to keep what it has compiled; tests that start many processes would compile everything in each.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
 
