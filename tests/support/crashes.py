@@ -8,7 +8,8 @@ import select
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from headrace.core import failpoints
 from headrace.core.clock import ManualClock
 from headrace.log import Log, Producer
+from headrace.log.errors import DiskFailed, RecordLost
 
 KILLED = 9
 DEADLINE = 30.0
@@ -105,6 +107,32 @@ def group_commit(log: Log, tell: Teller) -> None:
         thread.join()
 
 
+def readers(log: Log, tell: Teller) -> None:
+    """A member of a group that commits what it has read, one record after the other."""
+    with log.consumer("a", group="readers", auto_commit=False) as consumer:
+        for offset in (1, 2, 3):
+            while consumer.position("a", 0) < offset:
+                consumer.poll(max_rows=1, timeout="0s")
+            tell("committing offset", offset)
+            consumer.commit()
+            tell("committed offset", offset)
+
+
+def unlucky(log: Log, tell: Teller) -> None:
+    """Appends, some of which the disk may refuse: what is not acknowledged is left, or sent again until it is."""
+    producers = {level: log.producer(acks=level, linger=None, retries=0) for level in ("all", "1")}
+    for number in range(6):
+        level = ("all", "1")[number % 2]
+        with suppress(DiskFailed, RecordLost):
+            tell.send(producers[level], "a", f"{level} {number}", level=level)
+        if number == 3:
+            with suppress(DiskFailed, RecordLost):
+                log.partition(log.topic("a"), 0).roll()
+    stubborn = log.producer(linger=None, retries=5)
+    for number in range(3):
+        tell.send(stubborn, "b", f"all {number}", level="all")
+
+
 class Child:
     """A forked process at work on a log. The pages of a killed process stay, so this needs no disk, and is quick in memory."""
 
@@ -112,8 +140,8 @@ class Child:
         self.steps: list[list[Any]] = []
         self._rest = b""
         self._pipe, theirs = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
+        self.pid = os.fork()
+        if self.pid == 0:
             status = 1
             try:
                 failpoints.configure(failpoint)
@@ -140,7 +168,7 @@ class Child:
         while self._listen():
             pass
         os.close(self._pipe)
-        _, status = os.waitpid(self._pid, 0)
+        _, status = os.waitpid(self.pid, 0)
         errors = [step[2] for step in self.steps if step[1] == "error"]
         assert not errors, errors[0]
         assert status == 0 or os.WTERMSIG(status) == KILLED, status
@@ -249,3 +277,17 @@ def _check_offsets(log: Log, name: str, steps: list[list[Any]]) -> None:
     found = log.offsets.of(f"g {name}")
     offset = found[("a", 0)].offset if found else 0
     assert offset in (max(committed, default=0), max((offset for _, offset in ends), default=0))
+
+
+def check_readers(path: Path, steps: list[list[Any]]) -> None:
+    """A committed offset stays committed, and another member of the group goes on from there."""
+    clock = ManualClock()
+    clock.advance(timedelta(minutes=1))
+    log = Log(path, clock=clock)
+    offsets = {kind: [step[2] for step in steps if step[1] == f"{kind} offset"] for kind in ("committing", "committed")}
+    with log.consumer("a", group="readers", auto_commit=False) as consumer:
+        table = consumer.poll(timeout="0s")
+        found = table["_offset"][0].as_py() if table is not None else 3
+        assert found in (max(offsets["committed"], default=0), max(offsets["committing"], default=0))
+        consumer.commit()
+        assert consumer.committed()["a", 0] == 3
