@@ -88,7 +88,8 @@ class Layout:
             return
         partitions = partitions_of(keys, count)
         partitions = np.where(partitions < 0, spare % count, partitions)
-        order = np.argsort(partitions, kind="stable")
+        # Numpy sorts numbers of 16 bits by their digits, twice as fast as longer ones.
+        order = np.argsort(partitions.astype(np.uint16) if count < 1 << 16 else partitions, kind="stable")
         arranged = batch.take(pa.array(order))
         ends = np.cumsum(np.bincount(partitions, minlength=count)).tolist()
         for partition, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):

@@ -1,4 +1,4 @@
-"""Sending: records linger and are batched, each has its own outcome, and what waits is bounded."""
+"""Sending: records are batched, each has its own outcome, and what waits is bounded."""
 
 import threading
 import tracemalloc
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from headrace.core import failpoints
 from headrace.core.errors import HeadraceError, LogError, SchemaError, SettingsError
 from headrace.log import Log
-from headrace.log.disk import PosixDisk, PosixFile
 from headrace.log.errors import DiskFailed, RecordTooLarge
 from headrace.log.records import weight
 from tests.support.counting import CountingDisk
@@ -27,29 +26,6 @@ def faults():
     failpoints.configure(None)
 
 
-class SlowDisk(PosixDisk):
-    """A disk that makes nothing durable until it may go on."""
-
-    def __init__(self) -> None:
-        self.syncing, self.go_on = threading.Event(), threading.Event()
-        self.go_on.set()
-
-    def open(self, path, *, create=False):
-        return SlowFile(path, self, create=create)
-
-
-class SlowFile(PosixFile):
-    def __init__(self, path, disk, *, create):
-        super().__init__(path, create=create)
-        self._disk = disk
-
-    def sync(self) -> None:
-        if not self._disk.go_on.is_set():
-            self._disk.syncing.set()
-        assert self._disk.go_on.wait(30)
-        super().sync()
-
-
 def values(log: Log, topic: str = "a") -> list[bytes]:
     return log.read(topic, columns=["value"])["value"].to_pylist()
 
@@ -58,81 +34,7 @@ def batches(log: Log, topic: str = "a") -> int:
     return log.read(topic)["_offset"].num_chunks
 
 
-# Lingering and batching
-
-
-def test_records_that_linger_are_stored_as_one_batch(log):
-    log.create_topic("a")
-    with log.producer(linger="1 hour") as producer:
-        for number in range(100):
-            producer.send("a", b"%d" % number)
-        assert values(log) == []
-    assert values(log) == [b"%d" % number for number in range(100)]
-    assert batches(log) == 1
-
-
-def test_a_record_is_sent_when_its_linger_is_over(log, clock):
-    log.create_topic("a")
-    with log.producer(linger="20ms") as producer:
-        delivery = producer.send("a", b"x")
-        assert not delivery.done()
-        with pytest.raises(LogError, match="no answer after"):
-            delivery.result("60ms")
-        clock.advance(timedelta(milliseconds=20))
-        assert delivery.result("30s").offset == 0
-    assert values(log) == [b"x"]
-
-
-def test_without_linger_each_record_is_sent_at_once(log):
-    log.create_topic("a")
-    with log.producer(linger="0s") as producer:
-        for number in range(3):
-            assert producer.send("a", b"%d" % number).result("30s") == (0, number)
-    assert batches(log) == 3
-
-
-def test_without_linger_what_comes_while_a_record_is_stored_is_stored_together(tmp_path):
-    disk = SlowDisk()
-    log = Log(tmp_path, disk=disk)
-    log.create_topic("a")
-    disk.go_on.clear()
-    with log.producer(linger="0s") as producer:
-        first = producer.send("a", b"first")
-        assert disk.syncing.wait(30)
-        others = [producer.send("a", b"%d" % number) for number in range(100)]
-        assert not first.done()
-        disk.go_on.set()
-        assert [other.result("30s").offset for other in others] == list(range(1, 101))
-    assert batches(log) == 2
-
-
-def test_asking_for_a_record_that_lingers_sends_it_with_those_beside_it(log):
-    log.create_topic("a")
-    with log.producer(linger="1 hour") as producer:
-        deliveries = [producer.send("a", b"%d" % number) for number in range(3)]
-        assert deliveries[1].result() == (0, 1)
-        assert all(delivery.done() for delivery in deliveries)
-        assert deliveries[0].result() == (0, 0)
-    assert batches(log) == 1
-
-
-def test_without_a_limit_records_wait_until_they_are_asked_for_and_no_thread_sends(log):
-    log.create_topic("a")
-    before = threading.active_count()
-    with log.producer(linger=None, batch_bytes=10_000) as producer:
-        deliveries = [producer.send("a", b"x" * 936) for _ in range(25)]
-        assert [delivery.done() for delivery in deliveries] == [True] * 20 + [False] * 5
-        assert threading.active_count() == before
-    assert batches(log) == 3
-
-
-def test_a_full_batch_does_not_wait_for_its_linger(log):
-    log.create_topic("a")
-    with log.producer(linger="1 hour", batch_bytes=10_000) as producer:
-        deliveries = [producer.send("a", b"x" * 936) for _ in range(10)]
-        assert [delivery.result("30s").offset for delivery in deliveries] == list(range(10))
-        assert not producer.send("a", b"x").done()
-    assert batches(log) == 2
+# Batching
 
 
 def test_a_delivery_says_where_its_record_is(log):
