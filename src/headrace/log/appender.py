@@ -15,7 +15,7 @@ _PAUSE = 0.01
 
 
 class Appender:
-    """Stores batches under one writer's id. With a transactional id it appends only inside of transactions. One thread at a time."""
+    """Stores batches under one writer's id. With a transactional id it appends only inside of transactions. One thread a partition."""
 
     def __init__(self, storage: Storage, *, durable: bool, retries: int, transactional_id: str | None = None) -> None:
         self._storage = storage

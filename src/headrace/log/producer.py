@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ from headrace.log.topic import Topic
 
 FRAME_BYTES = 1024 * 1024
 _MICROSECOND = timedelta(microseconds=1)
+_MOST_SYNCS = 8
+# The part of a batch that goes to one partition, with its row numbers.
+Part: TypeAlias = tuple[int, pa.RecordBatch, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Producer:
         self._failed: HeadraceError | None = None
         self._closed = False
         self._sender: threading.Thread | None = None
+        self._syncing: ThreadPoolExecutor | None = None
         self._claims: list[Claim] = []
 
     def send(self, topic: str, value: Value, *, key: Key = None, time: datetime | int | None = None, headers: Headers = None) -> Delivery:
@@ -114,7 +119,11 @@ class Producer:
         with self._sending:
             self._send_buffers([topic])
             batch = Layout(declared).arrange(table, self._storage.clock.now())
-            return [self._append(declared, index, part) for index, part, _ in self._parts(declared, batch)]
+            outcomes = self._append_all(declared, self._parts(declared, batch))
+        failed = next((outcome for outcome in outcomes if isinstance(outcome, HeadraceError)), None)
+        if failed is not None:
+            raise failed
+        return [outcome for outcome in outcomes if isinstance(outcome, Appended)]
 
     def flush(self) -> None:
         """Send what lingers, and raise the first error of any record sent since the last flush."""
@@ -138,6 +147,8 @@ class Producer:
                 self._changed.notify()
             if self._sender is not None and self._sender is not threading.current_thread():
                 self._sender.join()
+            if self._syncing is not None:
+                self._syncing.shutdown()
 
     def begin_transaction(self) -> None:
         """Records sent from now on take effect together, at the commit, or never."""
@@ -246,15 +257,15 @@ class Producer:
         try:
             topic = self._storage.topic(name)
             rows, batch = self._arranged(topic, buffer, errors)
-            for index, part, places in self._parts(topic, batch):
+            parts = self._parts(topic, batch)
+            for (index, _, places), outcome in zip(parts, self._append_all(topic, parts), strict=True):
                 numbers = rows[places]
-                try:
-                    appended = self._append(topic, index, part)
-                    partitions[numbers], offsets[numbers] = index, np.arange(appended.base, appended.next)
-                except HeadraceError as error:
-                    errors |= dict.fromkeys(numbers.tolist(), error)
+                if isinstance(outcome, Appended):
+                    partitions[numbers], offsets[numbers] = index, np.arange(outcome.base, outcome.next)
+                else:
+                    errors |= dict.fromkeys(numbers.tolist(), outcome)
         except (HeadraceError, OSError, MemoryError) as error:
-            known = error if isinstance(error, HeadraceError) else DiskFailed(f"records for topic {name!r} were not sent: {error}")
+            known = _known(error, name)
             errors |= {number: known for number in range(count) if offsets[number] < 0 and number not in errors}
         self._failed = self._failed or next(iter(errors.values()), None)
         buffer.outcome.finish(partitions, offsets, errors)
@@ -275,11 +286,28 @@ class Producer:
         table = buffer.table(topic, good) if good else topic.columns.empty_table()
         return np.array(good, dtype=np.int64), layout.arrange(table, now)
 
-    def _parts(self, topic: Topic, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch, np.ndarray]]:
+    def _parts(self, topic: Topic, batch: pa.RecordBatch) -> list[Part]:
         """A batch by partition, with the row numbers; what has no key goes to one partition, the next batch to another."""
-        if batch.num_rows:
-            self._spare += 1
-            yield from Layout(topic).split(batch, self._spare)
+        if not batch.num_rows:
+            return []
+        self._spare += 1
+        return list(Layout(topic).split(batch, self._spare))
+
+    def _append_all(self, topic: Topic, parts: Sequence[Part]) -> list[Appended | HeadraceError]:
+        """Store each partition's part, or say why not; none takes the others along."""
+
+        def outcome(part: Part) -> Appended | HeadraceError:
+            try:
+                return self._append(topic, part[0], part[1])
+            except (HeadraceError, OSError, MemoryError) as error:
+                return _known(error, topic.name)
+
+        if len(parts) == 1 or self._settings.acks != "all" or self._settings.linger is None or self._appender.in_transaction:
+            return [outcome(part) for part in parts]
+        if self._syncing is None:
+            self._syncing = ThreadPoolExecutor(_MOST_SYNCS, thread_name_prefix="headrace-sync")
+        # Each waits for the disk; together they wait about as long as one.
+        return list(self._syncing.map(outcome, parts))
 
     def _append(self, topic: Topic, index: int, part: pa.RecordBatch) -> Appended:
         partition = self._storage.partition(topic, index)
@@ -316,6 +344,10 @@ def pieces_of(batch: pa.RecordBatch, target: int = FRAME_BYTES) -> list[pa.Recor
     count = max(1, -(-batch.nbytes // target))
     rows = -(-batch.num_rows // count)
     return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
+
+
+def _known(error: Exception, topic: str) -> HeadraceError:
+    return error if isinstance(error, HeadraceError) else DiskFailed(f"records for topic {topic!r} were not sent: {error}")
 
 
 def settings_of(acks: str | int, linger: Duration | None, **others: Any) -> ProducerSettings:

@@ -3,6 +3,7 @@
 import threading
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from headrace.core.errors import LogError
@@ -11,11 +12,12 @@ from headrace.log.disk import PosixDisk, PosixFile
 
 
 class SlowDisk(PosixDisk):
-    """A disk that makes nothing durable until it may go on."""
+    """A disk that makes nothing durable until it may go on, or until as many files wait as are to be synced at once."""
 
     def __init__(self) -> None:
         self.syncing, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
+        self.at_once: threading.Barrier | None = None
 
     def open(self, path, *, create=False):
         return SlowFile(path, self, create=create)
@@ -30,6 +32,8 @@ class SlowFile(PosixFile):
         if not self._disk.go_on.is_set():
             self._disk.syncing.set()
         assert self._disk.go_on.wait(30)
+        if self._disk.at_once is not None:
+            self._disk.at_once.wait(30)
         super().sync()
 
 
@@ -113,3 +117,21 @@ def test_a_full_batch_does_not_wait_for_its_linger(log):
         assert [delivery.result("30s").offset for delivery in deliveries] == list(range(10))
         assert not producer.send("a", b"x").done()
     assert batches(log) == 2
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_records_for_several_partitions_wait_for_the_disk_together(tmp_path, one_by_one):
+    disk = SlowDisk()
+    log = Log(tmp_path, disk=disk)
+    log.create_topic("a", partitions=4)
+    keys = [b"%d" % number for number in range(40)]
+    with log.producer(linger="1 hour") as producer:
+        disk.at_once = threading.Barrier(4)
+        if one_by_one:
+            deliveries = [producer.send("a", key, key=key) for key in keys]
+            producer.flush()
+            assert {delivery.result().partition for delivery in deliveries} == {0, 1, 2, 3}
+        else:
+            assert len(producer.send_table("a", pa.table({"value": keys}), key=pa.array(keys))) == 4
+        disk.at_once = None
+    assert sorted(values(log)) == sorted(keys)
