@@ -38,7 +38,7 @@ class Size:
 
 
 FULL = Size(records=1_000_000, pairs=5, single_seconds=2, trip_rate=200, trip_seconds=15)
-QUICK = Size(records=300_000, pairs=3, single_seconds=0.7, trip_rate=200, trip_seconds=3)
+QUICK = Size(records=200_000, pairs=3, single_seconds=0.5, trip_rate=200, trip_seconds=2)
 
 
 @dataclass
