@@ -37,7 +37,7 @@ def pageviews(
     picture: Annotated[Path | None, typer.Option("--picture", hidden=True, help="Write the last look to this SVG file.")] = None,
     as_json: render.Json = False,
 ) -> None:
-    """Page views are written to the log, and Spark counts them per URL and minute, live. Ctrl-C stops it."""
+    """Page views are written to the log, and a job counts them per URL and minute, live. Ctrl-C stops it; the next run goes on."""
     from dataclasses import replace
 
     from headrace.cli.demos.pageviews import PageViews
@@ -90,7 +90,7 @@ def _summary(figures: Figures, home: Path, *, as_json: bool) -> None:
         return
     render.note(
         f"{figures.written:,} page views written and {figures.counted:,} counted in {figures.seconds:.0f} s; "
-        f"the counts: headrace tail views_per_url --home {home}"
+        f"the counts: headrace tail views_so_far --home {home}"
     )
 
 

@@ -25,6 +25,8 @@ class Progress:
     taken: int
     waiting: int
     rate: float
+    epoch_seconds: float | None = None
+    """How long the last epoch took."""
 
     def __str__(self) -> str:
         time = f"{self.watermark:%Y-%m-%d %H:%M:%S}" if self.watermark else "none yet"
@@ -40,11 +42,14 @@ class Observer:
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
         self._offset: dict[str, Any] | None = None
+        self._epoch_seconds: float | None = None
 
     def learn(self, report: Any) -> None:
         """Take in Spark's last report; None before there is one."""
         if report is None:
             return
+        if "triggerExecution" in report["durationMs"]:
+            self._epoch_seconds = report["durationMs"]["triggerExecution"] / 1000
         source = report["sources"][0]
         # Before the first epoch Spark writes either nothing or the text "null".
         start, end = (json.loads(source[name] or "null") for name in ("startOffset", "endOffset"))
@@ -68,7 +73,7 @@ class Observer:
             self._rate += 0.3 * ((read - self._seen[1]) / (now - self._seen[0]) - self._rate)
         self._seen = (now, read)
         there = sum(sum(source.end().values()) for source in self._inputs.values())
-        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate)
+        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate, self._epoch_seconds)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.errors import StreamingQueryException
@@ -35,8 +35,9 @@ _PATIENCE = 30.0
 class JobRun:
     """A job at work, in the thread that calls `run`; others may look at its progress and stop it."""
 
-    def __init__(self, plan: Plan, settings: Settings, log: Log) -> None:
+    def __init__(self, plan: Plan, settings: Settings, log: Log, *, config: Mapping[str, str] | None = None) -> None:
         self._plan, self._settings, self._log = plan, settings, log
+        self._config = config
         self._stop_asked = threading.Event()
         self.progress: Progress | None = None
 
@@ -52,7 +53,7 @@ class JobRun:
         place = JobDirectory(self._settings.home, plan.name)
         with (
             place.held(), display(plan.name) as show, _signals(self.stop),
-            job_session(self._settings, name=plan.name, output=place.spark_log) as spark,
+            job_session(self._settings, name=plan.name, output=place.spark_log, config=self._config) as spark,
         ):  # fmt: skip
             record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))

@@ -109,10 +109,10 @@ def session(
 
 
 @contextmanager
-def job_session(settings: Settings, *, name: str, output: Path) -> Iterator[SparkSession]:
-    """A session of a job's own in the Spark that this process runs already, or in one that is started now."""
+def job_session(settings: Settings, *, name: str, output: Path, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session of a job's own in the Spark that this process runs already, or in one that is started now, with `config`."""
     running = SparkContext._active_spark_context  # noqa: SLF001 - getActiveSession knows only what this thread began
-    shared = session(settings, name=name, output=output) if running is None else SparkSession.builder.getOrCreate()
+    shared = session(settings, name=name, output=output, config=config) if running is None else SparkSession.builder.getOrCreate()
     own = shared.newSession()
     local = LOCAL if settings.master.startswith("local") else {}
     for option, value in (MEANING | STATE | local).items():
@@ -129,6 +129,12 @@ def _activate(chosen: SparkSession) -> None:
     jvm = chosen.sparkContext._jvm  # noqa: SLF001 - no other way in
     assert jvm is not None
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(chosen._jsparkSession)  # noqa: SLF001
+
+
+def shutdown() -> None:
+    """Stop the Spark of this process, if it runs one."""
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001 - see job_session
+        stop(SparkSession.builder.getOrCreate())
 
 
 def stop(running: SparkSession) -> None:

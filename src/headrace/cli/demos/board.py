@@ -27,13 +27,13 @@ def board(figures: Figures, rate: float) -> RenderableType:
 
 
 def _figures(figures: Figures) -> RenderableType:
-    starting = figures.batch_seconds is None
+    starting = figures.epoch_seconds is None
     late = "yellow" if starting or figures.lag_seconds > 5 else "green"
     cells = [
         ("in", f"{figures.rate_in:,.0f}/s", "cyan", f"{figures.written:,} views"),
         ("out", "none yet" if starting else f"{figures.rate_out:,.0f}/s", "cyan", f"{figures.counted:,} counted"),
         ("lag", f"{figures.lag_rows:,} rows", late, f"{figures.lag_seconds:.1f} s"),
-        ("watermark", f"{figures.watermark:%H:%M:%S}" if figures.watermark else "none yet", "magenta", _batch(figures)),
+        ("watermark", f"{figures.watermark:%H:%M:%S}" if figures.watermark else "none yet", "magenta", _epoch(figures)),
     ]
     grid = Table.grid(expand=True)
     for _ in cells:
@@ -44,8 +44,8 @@ def _figures(figures: Figures) -> RenderableType:
     return grid
 
 
-def _batch(figures: Figures) -> str:
-    return "no batch yet" if figures.batch_seconds is None else f"batches of {figures.batch_seconds:.2f} s"
+def _epoch(figures: Figures) -> str:
+    return "no epoch yet" if figures.epoch_seconds is None else f"epochs of {figures.epoch_seconds:.2f} s"
 
 
 def _top(figures: Figures) -> RenderableType:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+
+from headrace.jobs.progress import Progress
 
 _SPAN = 5.0  # seconds that rates are averaged over
 _MINUTE = timedelta(minutes=1)
@@ -25,7 +26,7 @@ class Figures:
     rate_out: float
     lag_rows: int
     lag_seconds: float
-    batch_seconds: float | None
+    epoch_seconds: float | None
     watermark: datetime | None
     minute: datetime | None
     top: list[tuple[str, int, int]] = field(default_factory=list)
@@ -53,11 +54,12 @@ class Observer:
             return
         self.changes += changed.num_rows
         for url, minute, views in zip(*(changed[name].to_pylist() for name in ("url", "minute", "views")), strict=True):
-            self._views.setdefault(minute, {})[url] = views
+            if views is not None:  # a count that is forgotten ends with an empty record
+                self._views.setdefault(minute, {})[url] = views
         for old in sorted(self._views)[:-5]:
             del self._views[old]
 
-    def look(self, seconds: float, written: int, counted: int, report: Mapping[str, object] | None = None, *, top: int = 10) -> Figures:
+    def look(self, seconds: float, written: int, counted: int, progress: Progress | None = None, *, top: int = 10) -> Figures:
         """What is to be seen `seconds` after the start, when so many views are written and so many of them counted."""
         self._waiting.append((seconds, written))
         while self._waiting and self._waiting[0][1] <= counted:
@@ -67,7 +69,8 @@ class Observer:
             seconds=seconds, written=written, counted=counted, changes=self.changes,
             rate_in=_rate(self._written, seconds, written), rate_out=_rate(self._counted, seconds, counted),
             lag_rows=written - counted, lag_seconds=seconds - self._waiting[0][0] if self._waiting else 0.0,
-            batch_seconds=_batch_seconds(report), watermark=_watermark(report), minute=minute, top=self._top(minute, top),
+            epoch_seconds=progress.epoch_seconds if progress else None, watermark=progress.watermark if progress else None,
+            minute=minute, top=self._top(minute, top),
         )  # fmt: skip
 
     def _top(self, minute: datetime | None, count: int) -> list[tuple[str, int, int]]:
@@ -84,15 +87,3 @@ def _rate(seen: deque[tuple[float, int]], seconds: float, count: int) -> float:
         seen.popleft()
     (first, low), (last, high) = seen[0], seen[-1]
     return (high - low) / (last - first) if last > first else 0.0
-
-
-def _batch_seconds(report: Mapping[str, object] | None) -> float | None:
-    phases = (report or {}).get("durationMs")
-    return phases["triggerExecution"] / 1000 if isinstance(phases, Mapping) and "triggerExecution" in phases else None
-
-
-def _watermark(report: Mapping[str, object] | None) -> datetime | None:
-    times = (report or {}).get("eventTime")
-    text = times.get("watermark") if isinstance(times, Mapping) else None
-    moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    return moment if moment and moment.year > 1970 else None

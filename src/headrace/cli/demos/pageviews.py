@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-from headrace.cli.demos import counting, visitors
-from headrace.cli.demos.counting import Counting
+from headrace.cli.demos import visitors
+from headrace.cli.demos.counting import LIVE, Counting, declare
 from headrace.cli.demos.figures import Figures, Observer
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.log import Log
+from headrace.jobs.outputs import create_outputs
 
 _LOOK = 0.25
 _PATIENCE = 120.0
@@ -29,29 +25,26 @@ class PageViews:
     """One run of the demo, in a `with` block; leaving it ends every process that it started."""
 
     def __init__(self, settings: Settings, *, rate: float) -> None:
-        self.log = Log(settings.home / "log")
-        visitors.create(self.log)
-        counting.create(self.log)
-        self._settings = settings
+        self._app = declare(settings)
         self._rate = rate
+        log = self._app.log
+        # The board follows the counts from before the first of them is made.
+        create_outputs(log, self._app.plan(), partitions=2)
         # Never polled: its lag is all that was written since the start.
-        self._views = self.log.consumer(visitors.TOPIC, start="end")
-        self._begin = {partition: offset for (_, partition), offset in self._views.positions().items()}
-        self._results = self.log.consumer(counting.RESULT, start="end")
+        self._views = log.consumer(visitors.TOPIC, start="end")
+        self._counts = log.consumer(LIVE, start="end")
         self._observer = Observer()
 
     def __enter__(self) -> PageViews:
-        self._scratch = tempfile.TemporaryDirectory(prefix="headrace-demo-")
         self._started = time.monotonic()
-        command = [sys.executable, "-m", visitors.__name__, str(self._settings.home), str(self._rate), str(time.time_ns())]
+        command = [sys.executable, "-m", visitors.__name__, str(self._app.settings.home), str(self._rate), str(time.time_ns())]
         self._visitors = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-        self._counting = Counting(self.log, self._settings, Path(self._scratch.name), self._begin)
+        self._counting = Counting(self._app)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop_visitors()
         self._counting.stop()
-        self._scratch.cleanup()
 
     def stop_visitors(self) -> None:
         """Nobody comes any more; what was written is counted to its end."""
@@ -61,11 +54,12 @@ class PageViews:
 
     def look(self) -> Figures:
         """How things are now."""
-        report = self._counting.progress()
+        progress = self._counting.progress()
         self._refuse_failures()
-        self._observer.learn(self._results.poll(timeout="0s"))
+        self._observer.learn(self._counts.poll(timeout="0s"))
         written = sum(self._views.lag().values())
-        return self._observer.look(time.monotonic() - self._started, written, self._counted(report), report)
+        counted = max(0, written - progress.waiting) if progress is not None and progress.epoch else 0
+        return self._observer.look(time.monotonic() - self._started, written, counted, progress)
 
     def looks(self, *, seconds: float | None) -> Iterator[Figures]:
         """Looks at it until Ctrl-C; with `seconds`, until that time is over and everything is counted."""
@@ -84,16 +78,9 @@ class PageViews:
                         f"{figures.lag_rows:,} page views were not counted within {_PATIENCE:.0f} seconds", hint="headrace doctor"
                     )
 
-    def _counted(self, report: Mapping[str, Any] | None) -> int:
-        end = report["sources"][0]["endOffset"] if report and report["sources"] else None
-        offsets = json.loads(end) if isinstance(end, str) else end
-        return sum(offset - self._begin[int(index)] for index, offset in (offsets or {}).items())
-
     def _refuse_failures(self) -> None:
         if self._counting.error is not None:
-            raise JobError(
-                f"the count stopped: {str(self._counting.error).splitlines()[0]}", hint="headrace doctor"
-            ) from self._counting.error
+            raise self._counting.error
         if self._visitors.poll():
             raise JobError(f"the visitors' process ended with code {self._visitors.returncode}")
 

@@ -17,6 +17,7 @@ from headrace.core.schema import TIMESTAMP
 from headrace.log import Log, Topic
 
 TOPIC = "page_views"
+COLUMNS = "url string, user string, viewed_at timestamp"
 DISORDER_SECONDS = 5.0
 _TICK = 0.05
 _USERS = 50_000
@@ -36,7 +37,7 @@ def urls() -> list[str]:
 def create(log: Log) -> Topic:
     """The topic of page views. An hour of them is kept."""
     return log.create_topic(
-        TOPIC, partitions=2, schema="url string, user string, viewed_at timestamp", key="url", time="viewed_at",
+        TOPIC, partitions=2, schema=COLUMNS, key="url", time="viewed_at",
         config={"retention.ms": 3_600_000, "segment.bytes": 16 * 1024 * 1024}, exist_ok=True,
     )  # fmt: skip
 

@@ -10,12 +10,12 @@ from headrace.cli.demos.board import WIDTH, bar, board
 from headrace.cli.demos.figures import Figures
 
 EMPTY = Figures(
-    seconds=3, written=6000, counted=0, changes=0, rate_in=2000, rate_out=0, lag_rows=6000, lag_seconds=3, batch_seconds=None,
+    seconds=3, written=6000, counted=0, changes=0, rate_in=2000, rate_out=0, lag_rows=6000, lag_seconds=3, epoch_seconds=None,
     watermark=None, minute=None,
 )  # fmt: skip
 FULL = Figures(
     seconds=90, written=180_000_000, counted=179_000_000, changes=9999, rate_in=1_999.6, rate_out=2_012.4, lag_rows=1_000_000,
-    lag_seconds=1234.5, batch_seconds=12.34, watermark=datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC),
+    lag_seconds=1234.5, epoch_seconds=12.34, watermark=datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC),
     minute=datetime(2026, 1, 1, 12, tzinfo=UTC),
     top=[(f"/product/{number}", 1_000_000 - number, 0 if number else 5) for number in range(10)],
 )  # fmt: skip
@@ -42,7 +42,7 @@ def test_it_says_rates_lag_watermark_and_the_most_viewed():
         "1,000,000 rows",
         "1234.5 s",
         "12:00:30",
-        "batches of 12.34 s",
+        "epochs of 12.34 s",
         "views since 12:00",
         "/product/9",
         "999,991",

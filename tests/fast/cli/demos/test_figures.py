@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 from headrace.cli.demos.figures import Observer
+from headrace.jobs.progress import Progress
 
 MINUTE = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def counts(*rows: tuple[str, datetime, int]) -> pa.Table:
+def counts(*rows: tuple[str, datetime, int | None]) -> pa.Table:
     return pa.table({"url": [row[0] for row in rows], "minute": [row[1] for row in rows], "views": [row[2] for row in rows]})
 
 
@@ -55,10 +56,15 @@ def test_old_minutes_are_forgotten():
     assert len(observer._views) == 5
 
 
-def test_sparks_report_gives_watermark_and_the_time_of_a_batch():
-    report = {"durationMs": {"triggerExecution": 412}, "eventTime": {"watermark": "2026-01-01T12:00:30.500Z"}}
-    figures = Observer().look(1, 0, 0, report)
-    assert (figures.batch_seconds, figures.watermark) == (0.412, datetime(2026, 1, 1, 12, 0, 30, 500_000, tzinfo=UTC))
-    for nothing in (None, {}, {"durationMs": {}, "eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}):
-        figures = Observer().look(1, 0, 0, nothing)
-        assert (figures.batch_seconds, figures.watermark) == (None, None)
+def test_the_jobs_progress_gives_watermark_and_the_time_of_an_epoch():
+    progress = Progress(epoch=7, watermark=MINUTE, taken=10, waiting=0, rate=1.0, epoch_seconds=0.412)
+    figures = Observer().look(1, 0, 0, progress)
+    assert (figures.epoch_seconds, figures.watermark) == (0.412, MINUTE)
+    figures = Observer().look(1, 0, 0, None)
+    assert (figures.epoch_seconds, figures.watermark) == (None, None)
+
+
+def test_a_count_that_is_forgotten_is_not_shown():
+    observer = Observer()
+    observer.learn(counts(("/a", MINUTE, 5), ("/a", MINUTE, None)))
+    assert observer.look(1, 0, 0).top == [("/a", 5, 0)]
