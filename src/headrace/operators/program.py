@@ -170,9 +170,9 @@ class _Pass:
     def ingest(self, records: pl.DataFrame, limit: int) -> Result:
         origin = self._origin
         self._records = records
-        frame = records.with_row_index(ROW)
+        time = pl.lit(None) if origin.time is None else pl.col(origin.time)
+        frame = records.with_row_index(ROW).with_columns(time.cast(pl.Int64).alias(TIME))
         if origin.time is not None:
-            frame = frame.with_columns(pl.col(origin.time).cast(pl.Int64).alias(TIME))
             problem = (
                 pl.when(pl.col(TIME).is_null()).then(pl.lit(f"no event time in {origin.time}"))
                 .when(pl.col(TIME) > limit).then(pl.lit(f"{origin.time} is too far in the future"))
@@ -330,7 +330,7 @@ class _Pass:
         if self._records is not None:
             original = self._records[late.get_column(ROW)].select(self._origin.columns.names)
         else:
-            original = late.select(_ORIGINAL).unnest(_ORIGINAL) if _ORIGINAL in late.columns else late.drop(START, STOP)
+            original = late.select(_ORIGINAL).unnest(_ORIGINAL) if _ORIGINAL in late.columns else self._unknown(late.height)
         moment = pl.Datetime("us", "UTC")
         why = late.select(
             pl.lit(step).alias("step"),
@@ -340,6 +340,12 @@ class _Pass:
             pl.col(STOP).cast(moment).alias("window_end"),
         )
         self._result.packets.append(Packet(f"{self._origin.name}.late", shard, original.hstack(why)))
+
+    def _unknown(self, count: int) -> pl.DataFrame:
+        """What is late is a result, not a record of the stream: its columns are empty."""
+        none = pl.from_arrow(self._origin.columns.empty_table())
+        assert isinstance(none, pl.DataFrame)
+        return none.clear(count)
 
     def _dead(self, step: str, bad: pl.DataFrame | None) -> None:
         """Send bad records to the dead letters of their stream, with the reason and the place they came from."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import PlanError
+from headrace.plan.checks import check
 from headrace.plan.nodes import Node, Source
 
 
@@ -43,6 +44,7 @@ class Plan:
             raise PlanError(
                 f"app {self.name!r} has no view and no sink", why="nothing would be computed", hint='declare app.view("name", stream)'
             )
+        check(self.nodes)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

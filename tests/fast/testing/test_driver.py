@@ -222,3 +222,16 @@ def test_a_sum_that_does_not_fit_fails_that_result_alone_and_loudly() -> None:
         assert '"card":"a","window_start":"2026-01-01T12:00:00' in letters["payments.window.results"]["record"].replace(" ", "")
         counts = {row["step"]: row["dead_letter"] for row in driver.accounting()}
         assert (counts["payments.window.results"], counts["payments.group.results"], counts["payments.window"]) == (1, 1, 0)
+
+
+def test_a_stream_without_a_time_is_counted_and_kept_in_the_order_of_arrival() -> None:
+    app = Declaration("timeless")
+    pages = app.stream("pages", "page string, place string", key="page")
+    app.view("counts", pages.group("page", ttl=None).agg(records="count(*)", least="min(place)"))
+    app.view("places", pages.to_table(key="page"))
+    with TestDriver(app) as driver:
+        driver.send("pages", [{"page": "/a", "place": "top"}, {"page": "/a", "place": "end"}])
+        driver.restart()
+        driver.send("pages", [{"page": "/a", "place": "mid"}])
+        assert driver.rows("counts") == [{"page": "/a", "records": 3, "least": "end"}]
+        assert driver.rows("places") == [{"page": "/a", "place": "mid"}]

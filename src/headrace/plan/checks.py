@@ -1,0 +1,71 @@
+"""What a plan may not ask for, one function a pitfall: each would give results that depend on when records came, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.core.errors import PlanError
+from headrace.plan.nodes import GroupAggregate, Node, ToStream, ToTable, WindowAggregate
+from headrace.plan.windows import Session
+
+
+def check(nodes: Iterable[Node]) -> None:
+    """Refuse the first step that cannot be run as it is meant."""
+    for node in nodes:
+        refuse_a_session_over_changes(node)
+        refuse_a_window_over_a_table(node)
+        refuse_an_order_without_time(node)
+        refuse_a_ttl_without_time(node)
+
+
+def refuse_a_session_over_changes(node: Node) -> None:
+    if isinstance(node, WindowAggregate) and isinstance(node.window, Session) and node.input.changes:
+        raise PlanError(
+            f"session windows over {node.input.name!r}, whose results change",
+            why="a session that a result has joined or prolonged cannot be parted again when that is taken back",
+            hint="leave out until= before it, or use tumbling windows",
+            where=node.where,
+        )
+
+
+def refuse_a_window_over_a_table(node: Node) -> None:
+    table = _table_before(node.input) if isinstance(node, WindowAggregate) else None
+    if table is not None:
+        raise PlanError(
+            f"windows over the table {table.name!r}",
+            why="a row may be replaced long after the window it was counted in has closed",
+            hint="take its changes as facts first: .to_stream()",
+            where=node.where,
+        )
+
+
+def refuse_an_order_without_time(node: Node) -> None:
+    if not isinstance(node, WindowAggregate | GroupAggregate) or node.input.watermarked:
+        return
+    for call in node.calls:
+        if call.function in ("first", "last"):
+            raise PlanError(
+                f"{call.function} over {node.input.name!r}, which has no event time",
+                why="records of several partitions come in no order of their own",
+                hint="declare the stream with time= and watermark=, or use min_by and max_by",
+                where=node.where,
+            )
+
+
+def refuse_a_ttl_without_time(node: Node) -> None:
+    if isinstance(node, GroupAggregate | ToTable) and node.ttl is not None and not node.input.watermarked:
+        raise PlanError(
+            f"ttl of {node.name!r}: {node.input.name!r} has no event time",
+            why="ttl is counted in event time, so nothing would ever be forgotten",
+            hint="declare the stream with time= and watermark=, or spell out ttl=None",
+            where=node.where,
+        )
+
+
+def _table_before(node: Node) -> Node | None:
+    """The table whose changes a node takes in as such."""
+    if isinstance(node, ToStream):
+        return None
+    if isinstance(node, GroupAggregate | ToTable):
+        return node
+    return next((table for table in map(_table_before, node.inputs) if table is not None), None)

@@ -1,0 +1,58 @@
+"""Pitfalls that are refused when an app is planned, with the reason and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.stream import Stream
+from headrace.api.windows import perfect, session, tumbling
+from headrace.core.errors import PlanError
+
+
+def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
+    app = Declaration("pitfalls")
+    timed = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+    timeless = app.stream("pages", "page string, place string")
+    app.view("results", declare(timed, timeless))
+    app.plan()
+
+
+@pytest.mark.parametrize(
+    ("declare", "said", "hint"),
+    [
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
+            .where("n > 1").window(session("5m"), by="page").agg(n="count(*)"),
+            "session windows over 'clicks.window.where', whose results change", "leave out until=",
+        ),
+        (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").window(tumbling("1m")).agg(n="sum(n)"),
+         "windows over the table 'clicks.group'", "to_stream"),
+        (lambda clicks, _: clicks.to_table("page").where("page != ''").window(tumbling("1m")).agg(n="count(*)"),
+         "windows over the table 'clicks.table'", "to_stream"),
+        (lambda _, pages: pages.group("page", ttl=None).agg(place="last(place)"), "last over 'pages', which has no event time", "max_by"),
+        (lambda _, pages: pages.group("page", ttl="1 day").agg(n="count(*)"), "'pages' has no event time", "ttl=None"),
+        (lambda _, pages: pages.to_table("page", ttl="1 day"), "'pages' has no event time", "ttl=None"),
+    ],
+)  # fmt: skip
+def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream], Stream], said: str, hint: str) -> None:
+    with pytest.raises(PlanError, match=said) as error:
+        planned(declare)
+    assert error.value.why
+    assert hint in str(error.value.hint)
+    assert "test_checks.py" in str(error.value.where)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").window(session("5m"), by="page").agg(n="sum(n)"),
+        lambda clicks, _: clicks.group("page", ttl="1 day").agg(last="last(at)"),
+        lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").to_stream().window(tumbling("1m"), by="page").agg(n="count(*)"),
+        lambda _, pages: pages.group("page", ttl=None).agg(n="count(*)", place="max_by(place, page)"),
+    ],
+)
+def test_what_is_near_a_pitfall_but_sound_is_taken(declare: Callable[[Stream, Stream], Stream]) -> None:
+    planned(declare)
