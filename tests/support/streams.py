@@ -30,7 +30,7 @@ def at(second: float) -> datetime:
 
 
 @st.composite
-def records(draw: st.DrawFn, least: int = 0, most: int = 60) -> list[Row]:
+def records(draw: st.DrawFn, least: int = 0, most: int = 40) -> list[Row]:
     """Records of a few keys, one of them hot and one null, with bursts and gaps in time."""
     chance = random.Random(draw(st.integers(0, 2**32)))
     rows, second = [], 0
@@ -50,4 +50,4 @@ def arrivals(draw: st.DrawFn, rows: Sequence[Row], disorder: float) -> Arrival:
     cuts = sorted(chance.sample(range(len(rows) + 1), min(len(rows), draw(st.integers(0, 6)))))
     batches = tuple(tuple(ordered[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True))
     crashes = frozenset(number for number in range(len(batches)) if chance.random() < 0.3)
-    return Arrival(batches, draw(st.integers(1, 3)), draw(st.integers(1, 3)), crashes)
+    return Arrival(batches, draw(st.integers(1, 3)), draw(st.integers(1, 2)), crashes)

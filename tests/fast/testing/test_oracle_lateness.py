@@ -77,7 +77,7 @@ def _results(found: dict[tuple[str | None, int, int], int]) -> set[Result]:
     return {(key, to_datetime(start), to_datetime(end), count) for (key, start, end), count in found.items()}
 
 
-@settings(max_examples=12, report_multiple_bugs=False)
+@settings(max_examples=8, report_multiple_bugs=False)
 @given(st.data())
 def test_late_is_what_the_model_says_and_all_the_rest_is_counted(data: st.DataObject) -> None:
     rows = data.draw(records(least=5))

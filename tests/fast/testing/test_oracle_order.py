@@ -9,7 +9,7 @@ from tests.support.oracles import app, run, tables, wanted
 from tests.support.streams import arrivals, records
 
 
-@settings(max_examples=12)
+@settings(max_examples=6, report_multiple_bugs=False)
 @given(st.data())
 def test_corrections_end_where_a_batch_over_everything_would(data: st.DataObject) -> None:
     rows = data.draw(records())
@@ -20,7 +20,7 @@ def test_corrections_end_where_a_batch_over_everything_would(data: st.DataObject
     assert driver.late("records") == []
 
 
-@settings(max_examples=8)
+@settings(max_examples=4, report_multiple_bugs=False)
 @given(st.data())
 def test_every_arrival_within_the_bound_gives_the_same_results_in_time(data: st.DataObject) -> None:
     rows = data.draw(records())

@@ -29,6 +29,7 @@ def test_the_story_is_true(file: Path) -> None:
 
 def test_every_story_is_listed_in_the_documents_under_its_title() -> None:
     page = (FILES[0].parents[1] / "docs" / "scenarios.md").read_text(encoding="utf-8")
-    missing = [file.name for file in FILES if f"[{file.stem}](../scenarios/{file.name}) | {Scenario.load(file).title} |" not in page]
+    titles = {file.name: file.read_text(encoding="utf-8").splitlines()[0].removeprefix("title: ") for file in FILES}
+    missing = [name for name, title in titles.items() if f"[{Path(name).stem}](../scenarios/{name}) | {title} |" not in page]
     assert missing == []
     assert page.count("](../scenarios/") == len(FILES)
