@@ -63,19 +63,28 @@ class KeyedState:
         content: dict[str, Any] = json.loads(manifest) if manifest else {"serial": 0, "runs": []}
         before, self._runs = self._runs, [_Run(**run) for run in content["runs"]]
         self._serial = content["serial"]
-        known = len(before) if self._runs[: len(before)] == before else 0
-        kept = {run.serial for run in self._runs}
-        self._frames = {serial: frame for serial, frame in self._frames.items() if serial in kept}
+        known = next((place for place, pair in enumerate(zip(before, self._runs, strict=False)) if pair[0] != pair[1]), None)
+        known = min(len(before), len(self._runs)) if known is None else known
+        gone, new = before[known:], self._runs[known:]
+        if gone and not (new and max(run.serial for run in gone) < min(run.serial for run in new)):
+            # Runs were not united but taken back, with an epoch that failed: what they replaced must be found again.
+            self._frames = {run.serial: self._frames[run.serial] for run in before[:known]}
+            self._index, self._alive, gone, new = _Index(), {}, [], self._runs
         for run in self._runs:
             if run.serial not in self._frames:
                 blob = store.get(self._name(run.serial))
                 if blob is None:
                     raise LookupError(f"the state store has no run {self._name(run.serial)!r}, though its manifest names it")
                 self._frames[run.serial] = decode(blob)
-        if not known:
-            self._index, self._alive = _Index(), {}
-        for run in self._runs[known:]:
+        for run in new:
             self._take_in(run.serial)
+        for run in gone:
+            # Whatever the union left out was the mark of a removed key.
+            left = self._frames[run.serial].filter(pl.Series(self._alive.pop(run.serial)))
+            if len(left):
+                self._index.kill(self._resolve(self._hashes(left), left))
+        for run in gone:
+            del self._frames[run.serial]
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
         """The present rows of these keys, in no order; None if there are none."""

@@ -51,6 +51,21 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
             assert here.rows == len(model)
 
 
+def test_what_a_failed_epoch_changed_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fan_in in (2, 3, 16):
+        monkeypatch.setattr(keyed, "FAN_IN", fan_in)
+        store, state = MemoryStore(), KeyedState("k", KEYS)
+        for epoch in range(8):
+            rows = [("x", key, epoch, (key + epoch) % 5 == 0) for key in range(epoch, epoch + 6)]
+            state.put(pl.DataFrame(rows, schema=ROWS, orient="row"), store)
+            committed, blobs, before = state.manifest(), dict(store.blobs), held(state.where(pl.lit(True)))
+            state.put(pl.DataFrame([("x", key, -1, key % 2 == 0) for key in range(20)], schema=ROWS, orient="row"), store)
+            store.blobs = blobs
+            state.restore(committed, store)
+            assert held(state.where(pl.lit(True))) == before, f"fan-in {fan_in}, epoch {epoch}"
+            assert held(state.find(pl.DataFrame([("x", key) for key in range(20)], schema=KEYS, orient="row"))) == before
+
+
 def test_an_epoch_writes_what_it_touched_however_many_keys_there_are() -> None:
     written = []
     for count in (1_000, 100_000):
