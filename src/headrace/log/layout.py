@@ -52,16 +52,13 @@ class Layout:
     def arrange(self, records: pa.Table | pa.RecordBatch, now: int) -> pa.RecordBatch:
         """Check records against the topic and give them its columns and order; nothing is written if this raises."""
         table = records if isinstance(records, pa.Table) else pa.Table.from_batches([records])
-        fields, columns = [], []
-        self._refuse_unknown(table.column_names)
-        for column in self.topic.columns:
-            fields.append(column)
-            columns.append(self._column(table, column))
-        for _, extra in _EXTRA[:4]:
-            if extra.name in table.column_names and table.column(extra.name).null_count < table.num_rows:
-                fields.append(extra)
-                columns.append(_cast(table.column(extra.name), extra.type, extra.name, self.topic.name))
-        batch = _one_batch(columns, pa.schema(fields), table.num_rows)
+        names = table.column_names
+        self._refuse_unknown(names)
+        columns = [self._column(table, names, column) for column in self.topic.columns]
+        extras = [extra for _, extra in _EXTRA[:4] if extra.name in names and table.column(extra.name).null_count < table.num_rows]
+        columns += [_cast(table.column(extra.name), extra.type, extra.name, self.topic.name) for extra in extras]
+        schema = pa.schema([*self.topic.columns, *extras]) if extras else self.topic.columns
+        batch = _one_batch(columns, schema, table.num_rows)
         self._refuse_future(batch, now)
         self._refuse_large(batch)
         self._refuse_unkeyed(batch)
@@ -158,14 +155,14 @@ class Layout:
         # A column the topic got after this batch was written.
         return pa.nulls(batch.num_rows, self.schema((name,)).field(0).type)
 
-    def _column(self, table: pa.Table, column: pa.Field) -> pa.ChunkedArray:
-        if column.name in table.column_names:
+    def _column(self, table: pa.Table, names: list[str], column: pa.Field) -> pa.ChunkedArray:
+        if column.name in names:
             values = _cast(table.column(column.name), column.type, column.name, self.topic.name)
         else:
             values = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
         if not column.nullable and values.null_count:
             missing = values.null_count
-            if "_tombstone" in table.column_names:
+            if "_tombstone" in names:
                 missing = pc.sum(pc.and_not(values.is_null(), table.column("_tombstone").fill_null(False))).as_py()
             if missing:
                 raise SchemaError(

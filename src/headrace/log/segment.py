@@ -267,4 +267,4 @@ def without_merged(disk: Disk, directory: Path, bases: list[int]) -> list[int]:
 
 def segment_bases(names: list[str]) -> list[int]:
     """The base offsets of the segments among file names, in order."""
-    return sorted(int(name.removesuffix(SUFFIX)) for name in names if name.endswith(SUFFIX) and name[:1] != ".")
+    return sorted([int(name[: -len(SUFFIX)]) for name in names if name.endswith(SUFFIX) and name[0] != "."])
