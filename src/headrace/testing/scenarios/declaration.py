@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from headrace.api import windows
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Grouped, Stream, Windowed
+from headrace.app import App
 from headrace.core.errors import PlanError, SchemaError, SettingsError
 from headrace.plan.watermarks import DEFAULT_AHEAD, Watermark
 from headrace.plan.windows import Window
@@ -46,6 +47,7 @@ def declare(app: Declaration, streams: Content, steps: Content | None, views: Co
 
 def _stream(app: Declaration, name: str, content: Content) -> Stream:
     found = content.fields(_STREAM, needed=["schema"])
+    counts = {"partitions": found["partitions"].number()} if isinstance(app, App) and "partitions" in found else {}
     return app.stream(
         name,
         found["schema"].text(),
@@ -53,6 +55,7 @@ def _stream(app: Declaration, name: str, content: Content) -> Stream:
         time=found["time"].text() if "time" in found else None,
         watermark=_watermark(found["watermark"]) if "watermark" in found else None,
         late=found["late"].text() if "late" in found else "side",
+        **counts,
     )
 
 
