@@ -77,9 +77,10 @@ class Entry:
         return self._sessions(spec, made, bad, time, shards)
 
     def _windows(self, spec: WindowSpec, made: pl.DataFrame, bad: pl.DataFrame | None, time: EpochTime, shards: int) -> Entered:
-        is_late = made.select(windows.late(spec, time).alias("late")).get_column("late")
         late = None
-        if is_late.any():
+        # If the earliest record is not late, none is.
+        if made.select(pl.col(TIME).min()).select(windows.late(spec, time)).item():
+            is_late = made.select(windows.late(spec, time).alias("late")).get_column("late")
             end = spec.last_end_of(pl.col(TIME))
             late = made.filter(is_late).with_columns((end - spec.size).alias(sessions.START), end.alias(sessions.STOP))
             made = made.filter(~is_late)

@@ -79,7 +79,7 @@ class PaneTree:
 
     def invalidate(self, panes: list[int]) -> None:
         """Forget every union that has one of these panes in it."""
-        for pane in panes:
+        for pane in panes if self._nodes else ():
             place = self._place(pane)
             for level in range(_LEVELS):
                 self._nodes.pop((level, place >> level), None)

@@ -172,7 +172,9 @@ class _Pass:
         self._records = records
         time = pl.lit(None) if origin.time is None else pl.col(origin.time)
         frame = records.with_row_index(ROW).with_columns(time.cast(pl.Int64).alias(TIME))
-        if origin.time is not None:
+        times = frame.get_column(TIME)
+        # To look first costs little; to sort out bad records copies all the others.
+        if origin.time is not None and (times.null_count() or (times > limit).any()):
             problem = (
                 pl.when(pl.col(TIME).is_null()).then(pl.lit(f"no event time in {origin.time}"))
                 .when(pl.col(TIME) > limit).then(pl.lit(f"{origin.time} is too far in the future"))
