@@ -1,0 +1,108 @@
+"""Headrace's side of the engine's benchmarks: an app on the Arrow lane, in a Spark that is running already."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from _payments import COLUMNS, PARTITIONS, append
+from _processes import forget_peaks, peak_megabytes
+from _runs import Run, epoch, state_megabytes
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import headrace as hr
+from headrace.api.stream import Stream
+from headrace.core.settings import Settings
+from headrace.jobs.directory import Record
+from headrace.jobs.outputs import create_outputs
+from headrace.jobs.running import job_of
+from headrace.spark import lane
+
+Declare = Callable[[Stream], Stream]
+_AGGREGATES = {"n": "count(*)", "total": "sum(amount)"}
+
+
+def tumbling(payments: Stream) -> Stream:
+    return payments.window(hr.tumbling("1 minute"), by="card").agg(**_AGGREGATES)
+
+
+def hopping(payments: Stream) -> Stream:
+    return payments.window(hr.hopping("24 hours", every="1 minute"), by="card").agg(**_AGGREGATES)
+
+
+def grouped(payments: Stream) -> Stream:
+    return payments.group("card", ttl=None).agg(**_AGGREGATES)
+
+
+class LaneSide:
+    """Runs apps over topics of payments, each with a view of its own."""
+
+    name = "headrace"
+
+    def __init__(self, spark: SparkSession, settings: Settings, cores: int) -> None:
+        self._spark, self._settings, self._cores = spark, settings, cores
+        self._numbers = itertools.count()
+
+    def run(self, topic: str, declare: Declare, rows: int) -> Run:
+        """Run an app over all that a topic has, so many records an epoch."""
+        app, view = self.app(topic, declare)
+        with tempfile.TemporaryDirectory() as checkpoint:
+            query, peak = self._finished(app, Path(checkpoint), rows)
+        result = pl.from_arrow(app.read(view))
+        assert isinstance(result, pl.DataFrame)
+        app.log.delete_topic(view)
+        return _run(query, result, peak)
+
+    def run_on(self, topic: str, declare: Declare, more: Iterator[pa.Table], rows: int) -> Run:
+        """Run an app over all that a topic has, then over more, so many records an epoch; only that second part counts."""
+        app, view = self.app(topic, declare)
+        with tempfile.TemporaryDirectory() as checkpoint:
+            self._finished(app, Path(checkpoint), 10 * rows)
+            append(app.log, topic, more)
+            query, peak = self._finished(app, Path(checkpoint), rows)
+        app.log.delete_topic(view)
+        return _run(query, pl.DataFrame(), peak)
+
+    def _finished(self, app: hr.App, checkpoint: Path, rows: int) -> tuple[StreamingQuery, float]:
+        forget_peaks()
+        query = self.start(app, checkpoint, "caught-up", rows)
+        query.awaitTermination()
+        return query, peak_megabytes()
+
+    def app(self, topic: str, declare: Declare) -> tuple[hr.App, str]:
+        """An app over a topic, and the name of its one view."""
+        number = next(self._numbers)
+        app = hr.App(f"ours-{number}", settings=self._settings)
+        payments = app.stream(topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds"), partitions=PARTITIONS)
+        app.view(f"view-{number}", declare(payments))
+        return app, f"view-{number}"
+
+    def start(self, app: hr.App, checkpoint: Path, until: str | None, rows: int | None) -> StreamingQuery:
+        """Start the job of an app as `App.run` does, but keep hold of Spark's query."""
+        plan = app.plan()
+        create_outputs(app.log, plan, self._cores)
+        record = Record(app.name, 4 * self._cores, self._cores, "")
+        return lane.start(self._spark, job_of(plan, record, app.log, until=until, rows_per_epoch=rows), checkpoint)
+
+
+def _run(query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:
+    epochs = [epoch(report, taken) for report in query.recentProgress if (taken := records(report))]
+    return Run(epochs, result, state_megabytes(query), peak)
+
+
+def records(report: Mapping[str, Any]) -> int:
+    """How many records an epoch took in: Spark counts packets, the offsets count records."""
+    source = report["sources"][0]
+    return _position(source["endOffset"]) - _position(source["startOffset"])
+
+
+def _position(offset: str | None) -> int:
+    known = json.loads(offset) if offset else None
+    return sum(sum(positions.values()) for positions in known["positions"].values()) if known else 0

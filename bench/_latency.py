@@ -1,0 +1,120 @@
+"""Latency: from the append of a record until its result is in the view, at a given rate."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from _lane_side import LaneSide, grouped, records
+from _payments import payments
+from _runs import Epoch, Run, epoch
+
+import headrace as hr
+
+_CARDS = 1_000
+_TICK = 0.01
+_WARM_EPOCHS = 10
+
+
+@dataclass(frozen=True)
+class Latency:
+    """What was seen: seconds by percentile, and the phases of the epochs meanwhile."""
+
+    p50: float
+    p99: float
+    seen: int
+    sent: int
+    phases: dict[str, float]
+    epoch_seconds: float
+
+
+def latency(side: LaneSide, topic: str, rate: int, seconds: float) -> Latency:
+    """Send at an even rate to a job that counts per card, and watch its view; what is sent while it warms up does not count.
+
+    The count of a card tells which of its records a result has seen.
+    """
+    app, view = side.app(topic, grouped)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        query = side.start(app, Path(checkpoint), None, None)
+        watcher = _Watcher(app, view)
+        try:
+            sent, begin = _send(app, topic, rate, lambda: len(query.recentProgress) >= _WARM_EPOCHS, seconds)
+            watcher.wait_for(len(sent))
+        finally:
+            query.stop()
+            watcher.stop()
+        reports = [report for report in query.recentProgress if records(report)]
+    waits = [watcher.seen[card, number] - at for (card, number), at in _numbered(sent) if (card, number) in watcher.seen and at >= begin]
+    epochs: list[Epoch] = [epoch(report, records(report)) for report in reports]
+    run = Run(epochs, pl.DataFrame(), 0, 0)
+    cuts = statistics.quantiles(waits, n=100)
+    return Latency(cuts[49], cuts[98], len(watcher.seen), len(sent), run.shares(len(epochs) // 3), run.cost(len(epochs) // 3))
+
+
+def _send(app: hr.App, topic: str, rate: int, warm: Callable[[], bool], seconds: float) -> tuple[list[tuple[str, float]], float]:
+    """Send at this rate until the job is warm, then for so many seconds; gives each card and when its append was asked for.
+
+    The second value is when the job was warm.
+    """
+    random = np.random.default_rng(7)
+    sent: list[tuple[str, float]] = []
+    each, ticks, begin = int(rate * _TICK), itertools.count(), None
+    with app.log.producer(acks="all") as producer:
+        started = time.time()
+        while begin is None or time.time() < begin + seconds:
+            tick = next(ticks)
+            time.sleep(max(0.0, started + tick * _TICK - time.time()))
+            now = time.time()
+            cards = random.integers(0, _CARDS, each)
+            producer.send_table(topic, payments(cards, np.ones(each, np.int64), np.full(each, int(now * 1e6))))
+            sent += [(str(card), now) for card in cards]
+            if begin is None and tick % 100 == 0 and warm():
+                begin = now
+    return sent, begin
+
+
+def _numbered(sent: list[tuple[str, float]]) -> list[tuple[tuple[str, int], float]]:
+    counts: dict[str, int] = {}
+    numbered = []
+    for card, at in sent:
+        counts[card] = counts.get(card, 0) + 1
+        numbered.append(((card, counts[card]), at))
+    return numbered
+
+
+class _Watcher:
+    """Reads the changelog of a view as it grows and notes when each count of each card was first to be seen."""
+
+    def __init__(self, app: hr.App, view: str) -> None:
+        self.seen: dict[tuple[str, int], float] = {}
+        self._counts: dict[str, int] = {}
+        self._consumer = app.log.consumer(view)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def wait_for(self, count: int, patience: float = 60.0) -> None:
+        deadline = time.time() + patience
+        while len(self.seen) < count and time.time() < deadline:
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.is_set():
+            found = self._consumer.poll(timeout="100ms", columns=["card", "n"])
+            now = time.time()
+            for row in found.to_pylist() if found is not None else []:
+                for number in range(self._counts.get(row["card"], 0) + 1, row["n"] + 1):
+                    self.seen[row["card"], number] = now
+                self._counts[row["card"]] = max(row["n"], self._counts.get(row["card"], 0))
