@@ -48,6 +48,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, job: Job) -> None:
         self._job = job
         self._target: Mapping[str, Any] | None = None
+        self._moment: int | None = None
 
     def initialOffset(self) -> Offset:
         positions = {name: _texts(source.beginning()) for name, source in self._job.inputs.items()}
@@ -68,10 +69,12 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = {name: source.end() for name, source in self._job.inputs.items()}
+        # What is there is taken in as of one moment: a run that takes long is no silence of the stream.
+        self._moment = self._job.clock.now()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        now = self._job.clock.now()
+        now = self._job.clock.now() if self._moment is None else self._moment
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
         for name, source in self._job.inputs.items():
