@@ -30,7 +30,6 @@ from headrace.connectors.log.input import LogInput, opened
 from headrace.log import Log
 
 RESULT = "card string, window_start timestamp, n bigint, total double"
-_KEY = "window_start timestamp, card string"
 _TASKS = 2
 
 
@@ -138,21 +137,21 @@ class SparkSide:
 
     def windows(self, topic: str, rows: int) -> Run:
         """Spark's own operator."""
-        return self._run(windowed(payments(self._spark, self._log.path, topic, rows)), "append")
+        return self._run(windowed(payments(self._spark, self._log.path, topic, rows)))
 
     def per_key(self, topic: str, rows: int) -> Run:
         """One call a key."""
         window = F.window("at", "1 minute").start.alias("window_start")
         grouped = payments(self._spark, self._log.path, topic, rows).select("card", "amount", window).groupBy("window_start", "card")
-        return self._run(grouped.transformWithState(PerKey(), RESULT, "update", "none"), "update")
+        return self._run(grouped.transformWithState(PerKey(), RESULT, "append", "none"))
 
-    def _run(self, result: DataFrame, mode: str) -> Run:
+    def _run(self, result: DataFrame) -> Run:
         topic = f"plain-{next(self._numbers)}"
         self._log.create_topic(topic, partitions=_TASKS, schema=RESULT)
         forget_peaks()
         with tempfile.TemporaryDirectory() as checkpoint:
             writer = result.writeStream.format("plain-log-sink").option("path", str(self._log.path)).option("topic", topic)
-            query = writer.outputMode(mode).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+            query = writer.outputMode("append").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             query.awaitTermination()
         epochs = [epoch(report, taken) for report in query.recentProgress if (taken := _records(report))]
         found = pl.from_arrow(self._log.read(topic, columns=["card", "window_start", "n", "total"]))

@@ -59,7 +59,7 @@ FULL = Size(
     pairs=3, small_epochs=8, large_epochs=5, per_key_rows=60_000, minute_rows=400_000, keys=10_000_000, latency_seconds=30, starts=3
 )
 QUICK = Size(
-    pairs=1, small_epochs=6, large_epochs=4, per_key_rows=20_000, minute_rows=200_000, keys=10_000_000, latency_seconds=8, starts=1
+    pairs=1, small_epochs=6, large_epochs=4, per_key_rows=60_000, minute_rows=200_000, keys=10_000_000, latency_seconds=8, starts=1
 )
 
 
@@ -94,7 +94,7 @@ class Comparison:
     def per_key(self, name: str, ours: Measure) -> Measure:
         """The same against one Python call a key, which gets fewer rows an epoch: it would take minutes for one."""
         rows = self.size.per_key_rows
-        append(self.log, "few", Payments(rows * 3).tables())
+        append(self.log, "few", Payments(rows * 3, spacing=MINUTE // rows).tables())
         measure = Measure(name, "rows/s")
         run = self.peer.per_key("few", rows)
         latest = run.result.sort("n").unique(["card", "window_start"], keep="last")
