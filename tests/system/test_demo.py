@@ -16,29 +16,10 @@ from pathlib import Path
 import pytest
 
 from headrace.log import Log
+from tests.support.marked import MARK, wait_until_gone
 from tests.support.terminal import plain
 
 DEMO = [sys.executable, "-m", "headrace", "demo", "pageviews"]
-MARK = "HEADRACE_TEST_RUN"
-
-
-def processes_of(run: str) -> list[str]:
-    """Every process, whoever started it, that has the mark of a run in its environment."""
-    found = []
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={run}".encode() in (directory / "environ").read_bytes():
-                found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
-        except OSError:  # it ended, or is not ours
-            continue
-    return found
-
-
-def wait_until_gone(run: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while left := processes_of(run):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ STATE = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
 }
 # By default Spark renames the files of a checkpoint in a way that follows symbolic links, for which Hadoop starts a process
-# `readlink` for each path: 50 an epoch, ten times the cost of committing its state. On a local disk renaming is atomic without.
+# `readlink` for each path: 50 processes an epoch. On a local disk renaming is atomic without.
 LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

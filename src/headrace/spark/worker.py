@@ -10,7 +10,7 @@ from functools import cache
 def settle() -> None:
     """Take what is loaded by now out of the garbage collector's sight.
 
-    Spark has a worker look through all of its objects after every task, and modules alone are some 300,000 of them: 60 ms a task.
+    Spark has a worker look through all of its objects after every task, those of the modules too: about 60 ms a task.
     """
     gc.collect()
     gc.freeze()

@@ -1,0 +1,139 @@
+"""A job that is killed at any step of an epoch, and gone on with, has done everything exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.core.schema import TIMESTAMP
+from headrace.log.errors import UnknownTopic
+from tests.support.marked import MARK, kill, wait_until_gone
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RECORDS, ROWS_PER_EPOCH, URLS = 40_000, 1_500, 50
+APP = """
+import headrace as hr
+
+app = hr.App("pageviews", home={home!r})
+views = app.stream("page_views", schema="url string, number bigint, at timestamp", key="url", time="at", watermark=hr.bounded("1 minute"))
+per_minute = views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)", total="sum(number)")
+app.view("per_minute", per_minute)
+app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max(number)"))
+app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
+app.sink(views.where("number % 2 = 0"), hr.log("even"))
+"""
+Probe = Callable[[], int]
+
+
+class Job:
+    """An app in a file, with records in the log that wait for it, and the commands that run it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.file = directory / "app.py"
+        self.home = directory / "home"
+        self.file.write_text(APP.format(home=str(self.home)))
+        names: dict[str, hr.App] = {}
+        exec(self.file.read_text(), names)
+        self.app = names["app"]
+        self.records = self._send()
+
+    def _send(self) -> list[tuple[str, int, datetime]]:
+        random = Random(7)
+        # Up to fifty seconds out of order, within the bound: nothing is late, so the result is one and the same however it is cut.
+        rows = [(f"/{random.randrange(URLS)}", n, NOON + timedelta(seconds=n / 20 - random.random() * 50)) for n in range(RECORDS)]
+        table = pa.table(
+            {"url": [row[0] for row in rows], "number": [row[1] for row in rows], "at": pa.array([row[2] for row in rows], TIMESTAMP)}
+        )
+        with self.app.log.producer(acks="all") as producer:
+            producer.send_table("page_views", table)
+        return rows
+
+    @contextmanager
+    def running(self, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+        run = uuid.uuid4().hex
+        # The second compiler costs more than these few epochs gain by it.
+        environment = {**os.environ, MARK: run, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+        command = [sys.executable, "-m", "headrace", "run", str(self.file), "--rows-per-epoch", str(ROWS_PER_EPOCH), *options]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+            try:
+                yield process, run
+            finally:
+                kill(run)
+
+    def probes(self) -> dict[str, Probe]:
+        """What moves at each step of an epoch: its offset, the records of its sinks, its accounting."""
+        checkpoint = self.home / "jobs" / "pageviews" / "checkpoint"
+        return {
+            "offset written": lambda: _newest(checkpoint / "offsets"),
+            "records in a sink": lambda: self._end("even"),
+            "accounting written": lambda: self._end("pageviews.accounting"),
+        }
+
+    def _end(self, topic: str) -> int:
+        try:
+            return sum(partition["end"] for partition in self.app.log.describe(topic)["partitions"])
+        except UnknownTopic:
+            return 0
+
+
+def _newest(directory: Path) -> int:
+    numbers = [int(path.name) for path in directory.glob("[0-9]*") if path.name.isdecimal()]
+    return max(numbers, default=-1)
+
+
+def _wait_for_moves(probe: Probe, moves: int, process: subprocess.Popen[bytes]) -> None:
+    last, deadline = probe(), time.monotonic() + 240
+    while moves:
+        assert process.poll() is None, (process.stderr.read() if process.stderr else b"").decode()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+        now = probe()
+        moves -= now != last
+        last = now
+
+
+@pytest.mark.timeout(600)  # four starts of Spark
+def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    for moves, probe in zip((2, 3, 2), job.probes().values(), strict=True):
+        with job.running() as (process, run):
+            _wait_for_moves(probe, moves, process)
+            kill(run)
+    with job.running("--until", "end") as (process, run):
+        out, err = process.communicate(timeout=280)
+        assert process.returncode == 0, err.decode()
+        wait_until_gone(run, 20)
+    _check(job, [json.loads(line) for line in out.splitlines()])
+
+
+def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
+    minutes = Counter((url, at.replace(second=0, microsecond=0)) for url, _, at in job.records)
+    per_minute = {(row["url"], row["window_start"]): row["views"] for row in job.app.read("per_minute").to_pylist()}
+    assert per_minute == minutes
+    per_url = {row["url"]: (row["views"], row["last"]) for row in job.app.read("per_url").to_pylist()}
+    assert per_url == {
+        url: (count, max(n for other, n, _ in job.records if other == url))
+        for url, count in Counter(url for url, _, _ in job.records).items()
+    }
+    hours = Counter(at.replace(minute=0, second=0, microsecond=0) for _, _, at in job.records)
+    assert {row["window_start"]: row["views"] for row in job.app.read("per_hour").to_pylist()} == hours
+    even = job.app.log.read("even", columns=["number"])["number"].to_pylist()
+    assert sorted(even) == list(range(0, RECORDS, 2))
+    counted = {row["step"]: row for row in accounting}
+    assert counted["page_views"]["in"] == counted["page_views.window"]["in"] == counted["page_views.group"]["in"] == RECORDS
+    assert counted["page_views.where"]["filtered"] == RECORDS // 2
+    assert all(row["late"] == row["dead_letter"] == 0 for row in accounting)
