@@ -23,6 +23,7 @@ from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW, Flow, computed
 from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
+from headrace.operators.legible import as_json
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
 from headrace.operators.panes import WindowSpec
 from headrace.operators.sessions import START, STOP, Sessions, SessionSpec
@@ -367,7 +368,7 @@ class _Pass:
                 "reason": bad.get_column(REASON),
                 "partition": partition.cast(pl.Int32),
                 "offset": offset.cast(pl.Int64),
-                "record": original.select(pl.struct(pl.all()).struct.json_encode()).to_series(),
+                "record": as_json(original),
             }
         )
         self._result.packets.append(Packet(f"{self._origin.name}.dead", 0, letters))

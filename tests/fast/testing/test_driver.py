@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -116,6 +117,21 @@ def test_bad_records_become_dead_letters_and_the_stream_goes_on() -> None:
         assert "division by zero" in letters[1]["reason"]
         assert '"url":"/a"' in letters[1]["record"]
         assert sum(row["dead_letter"] for row in driver.accounting()) == 2
+
+
+def test_dead_letters_show_bytes_as_base64() -> None:
+    app = Declaration("bytes")
+    columns = "raw binary, parts array<binary>, place struct<mark: binary, n: int>, by map<string, binary>, at timestamp"
+    frames = app.stream("frames", schema=columns, time="at", watermark=bounded("10 seconds"))
+    app.view("count", frames.window(tumbling("1 minute")).agg(n="count(*)"))
+    with TestDriver(app) as driver:
+        full = {"raw": b"\xff", "parts": [b"a", None], "place": {"mark": b"", "n": 1}, "by": {"k": b"a"}}
+        driver.send("frames", [full, {"raw": None}])
+        records = [json.loads(letter["record"]) for letter in driver.dead_letters("frames")]
+    assert records == [
+        {"raw": "/w==", "parts": ["YQ==", None], "place": {"mark": "", "n": 1}, "by": [{"key": "k", "value": "YQ=="}], "at": None},
+        {"raw": None, "parts": None, "place": None, "by": None, "at": None},
+    ]
 
 
 def test_a_time_too_far_ahead_closes_no_window() -> None:
