@@ -7,6 +7,7 @@ some of it. An epoch writes one blob of what it added and is still needed at its
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,6 +32,8 @@ class Chunk:
     size: int
     low: int
     high: int
+    stamp: int
+    """The checksum of what is stored: an epoch that failed may have left another frame of this name in a worker's memory."""
 
 
 class Chunks:
@@ -56,13 +59,19 @@ class Chunks:
         """What is needed to find this state again."""
         return json.dumps({"serial": self._serial, "chunks": [asdict(chunk) for chunk in self._chunks]})
 
-    def restore(self, manifest: str | None, store: Store) -> None:
-        """Become the state that a manifest describes, reading only the chunks that are not here already."""
+    def restore(self, manifest: str | None, store: Store) -> list[int]:
+        """Become the state that a manifest describes, reading only the chunks that are not here already.
+
+        Returns the orders whose records may be others now: those of every chunk that came or went.
+        """
         content: dict[str, Any] = json.loads(manifest) if manifest else {"serial": 0, "chunks": []}
         self._serial = content["serial"]
+        known = {chunk: self._frames[chunk.name] for chunk in self._chunks}
         self._chunks = [Chunk(**chunk) for chunk in content["chunks"]]
-        kept = {chunk.name: self._frames.get(chunk.name) for chunk in self._chunks}
-        self._frames = {name: frame if frame is not None else _load(store, name) for name, frame in kept.items()}
+        frames = {chunk: known[chunk] if chunk in known else _load(store, chunk.name) for chunk in self._chunks}
+        self._frames = {chunk.name: frame for chunk, frame in frames.items()}
+        moved = [(known | frames)[chunk].get_column(self._order) for chunk in known.keys() ^ frames.keys()]
+        return pl.concat(moved).unique().to_list() if moved else []
 
     def add(self, frame: pl.DataFrame) -> None:
         """Take in records, each key once; `save` makes durable what is still needed when the epoch ends."""
@@ -117,7 +126,7 @@ class Chunks:
         self._serial += 1
         low, high = frame.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0)
         self._frames[name] = frame
-        self._chunks.append(Chunk(name, level, len(frame), len(blob), low, high))
+        self._chunks.append(Chunk(name, level, len(frame), len(blob), low, high, zlib.crc32(blob)))
         return name
 
     def _remove(self, chunk: Chunk, store: Store) -> None:

@@ -90,9 +90,6 @@ class PaneTree:
         for level, index in [node for node in self._nodes if (node[1] << node[0]) < place]:
             del self._nodes[level, index]
 
-    def forget(self) -> None:
-        self._nodes.clear()
-
     def _place(self, time: int) -> int:
         return (time - self._spec.offset) // self._spec.pane
 

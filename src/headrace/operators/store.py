@@ -18,8 +18,8 @@ class Store(Protocol):
 class MemoryStore:
     """Blobs in a dictionary, for tests and the Lab."""
 
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
+    def __init__(self, blobs: dict[str, bytes] | None = None) -> None:
+        self.blobs = {} if blobs is None else blobs
 
     def get(self, name: str) -> bytes | None:
         return self.blobs.get(name)

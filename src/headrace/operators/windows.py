@@ -55,9 +55,8 @@ class Windows:
 
     def restore(self, manifest: str | None, store: Store) -> None:
         panes, revisions = json.loads(manifest) if manifest else (None, None)
-        self._panes.restore(panes, store)
+        self._tree.invalidate(self._panes.restore(panes, store))
         self._revisions.restore(revisions, store)
-        self._tree.forget()
 
     def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
         """Take in the partial results of an epoch: corrections of windows that fired before, then what the watermark has passed."""

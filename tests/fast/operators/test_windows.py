@@ -23,6 +23,7 @@ def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str
     size = hop * chance.choice([1, 1, 2, 3, 7])
     spec = WindowSpec(size, hop, chance.choice([0, 3]), ("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40]))
     told, store, windows = story(seed), MemoryStore(), Windows(spec)
+    others = [Windows(spec), Windows(spec)]
     results: dict[Key, tuple[int, ...]] = {}
     panes: dict[Key, list[tuple[str, int]]] = defaultdict(list)
     accepted: list[tuple[Record, int]] = []
@@ -46,8 +47,13 @@ def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str
         cut = chance.randrange(len(good) + 1)
         parts = [aggregate(spec, part) for part in (good[:cut], good[cut:]) if len(part)]
         take(windows.run(parts, time, store))
-        if chance.random() < 0.3:
-            manifest, windows = windows.manifest(), Windows(spec)
+        if chance.random() < 0.5:
+            # A worker that was here before comes back with what it knew then, after an epoch that may have failed in between.
+            manifest = windows.manifest()
+            if chance.random() < 0.3:
+                windows.run(parts, EpochTime(time.epoch + 1, time.after, time.after + 1), MemoryStore(dict(store.blobs)))
+            others.append(windows)
+            windows = others.pop(chance.randrange(len(others)))
             windows.restore(manifest, store)
     take(windows.run([], told.end, store))
     assert not store.blobs, "every window has fired and can't be corrected any more, yet state is left"
