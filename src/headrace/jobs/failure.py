@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
@@ -15,18 +16,31 @@ _OURS = re.compile(
     re.MULTILINE,
 )
 _PYTHON = re.compile(r"^(?P<kind>[\w.]+(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
+# What Spark says of data that an expression does not take, and of an error in Python, with the files it went through.
+_DATA = re.compile(r"SQLSTATE: 22\w{3}")
+_RAISED = re.compile(r"\[PYTHON_EXCEPTION\](?P<files>.*?)SQLSTATE", re.DOTALL)
+_OUR_FILES = re.compile(r"/headrace/(?:connectors|core|log|operators|spark)/")
 
 
-def failure(job: str, error: StreamingQueryException, spark_log: Path | None) -> HeadraceError:
-    """The error that a worker raised, if it was one of ours; else what Spark says."""
+def failure(job: str, error: StreamingQueryException, spark_log: Path | None, functions: Sequence[str] = ()) -> HeadraceError:
+    """The error that a worker raised, if it was one of ours; else what Spark says.
+
+    `functions` are the steps that are functions of the user's: nothing else of a job evaluates expressions that may fail.
+    """
     text = str(error)
     ours = _OURS.search(text)
     if ours is not None:
         return JobError(f"job {job!r} stopped: {ours['fact'].strip()}", why=ours["why"], hint=ours["hint"])
     found = _PYTHON.findall(text)
     said = f"{found[-1][0]}: {found[-1][1]}" if found else text.strip().splitlines()[0]
+    blamed = " or ".join(repr(step) for step in functions) if _of_the_user(text) else ""
     return JobError(
-        f"job {job!r} stopped: {said}",
+        f"job {job!r} stopped in the function of step {blamed}: {said}" if blamed else f"job {job!r} stopped: {said}",
         why="nothing of its last epoch is committed",
         hint=f"the whole story is in {spark_log}; start it again to go on from the last epoch" if spark_log else None,
     )
+
+
+def _of_the_user(text: str) -> bool:
+    raised = _RAISED.search(text)
+    return _DATA.search(text) is not None if raised is None else _OUR_FILES.search(raised["files"]) is None

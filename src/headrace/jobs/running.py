@@ -64,7 +64,7 @@ class JobRun:
             try:
                 self._attend(query, observer, show)
             except StreamingQueryException as error:
-                raise failure(plan.name, error, place.spark_log) from error
+                raise failure(plan.name, error, place.spark_log, sorted(job.program.observed)) from error
             finally:
                 query.stop()
             observer.learn(query.lastProgress)

@@ -34,6 +34,7 @@ from headrace.plan.expressions import Typed
 
 PARTITION, OFFSET = "_partition", "_offset"
 _ORIGINAL, _PACKET, _PLACE = "_original", "_packet", "_place"
+_FEW = 10_000
 Stateful = Windows | Sessions | Groups | Latest | Candidates
 
 
@@ -190,7 +191,7 @@ class _Pass:
 
     def resume(self, cut: Cut, frame: pl.DataFrame) -> Result:
         if _ORIGINAL in frame.columns:
-            self._records = frame.select(_ORIGINAL, PARTITION, OFFSET).unnest(_ORIGINAL)
+            self._records = frame.select(_ORIGINAL).unnest(_ORIGINAL)
             frame = frame.drop(_ORIGINAL).with_row_index(ROW)
         self._flow(cut.flow, frame)
         return self._result
@@ -272,10 +273,14 @@ class _Pass:
         """Send records to a step of Spark's, with what they were when they came."""
         if cut.transforms:
             self._result.accounting.add(cut.step, taken=frame.height)
-            frame = frame.select(cut.columns.names)
-        elif self._records is not None:
-            came = self._records[frame.get_column(ROW)].select(pl.struct(self._origin.columns.names).alias(_ORIGINAL))
-            frame = frame.drop(ROW).hstack(came)
+            # Slices for several tasks: where records are few, one task alone is quicker.
+            size = max(_FEW, -(-frame.height // self._program.shards))
+            slices = frame.select(cut.columns.names).iter_slices(size)
+            self._result.packets += [Packet(cut.name, shard, part) for shard, part in enumerate(slices) if part.height]
+            return
+        if self._records is not None:
+            came = self._records[frame.get_column(ROW)].select(pl.struct(*self._origin.columns.names, PARTITION, OFFSET).alias(_ORIGINAL))
+            frame = frame.drop(ROW, PARTITION, OFFSET, strict=False).hstack(came)
         if frame.height:
             self._result.packets.append(Packet(cut.name, self._shard or 0, frame))
 

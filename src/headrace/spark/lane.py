@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headrace.core.errors import PlanError
+from headrace.operators.program import Program
 from headrace.spark import wire
+from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level
 from headrace.spark.sink import job_sink
 from headrace.spark.source import job_source
+from headrace.spark.transformation import transformed
+
+_SHARING = "spark.sql.subexpressionElimination.enabled"
 
 
 def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     """Start a job, or go on with it where its checkpoint says it stopped."""
+    program = job.program
+    job = replace(job, program=program.shipped())
     spark.dataSource.register(job_source(job))
     spark.dataSource.register(job_sink(job))
-    rows = spark.readStream.format("headrace").load()
-    levels = job.program.levels
+    rows = _cut(spark, spark.readStream.format("headrace").load(), program, 0)
+    levels = program.levels
     for level in range(1, levels + 1):
         rows = rows.groupBy("shard").transformWithState(Level(job, level), wire.DDL, "append", "none")
+        rows = _cut(spark, rows, program, level)
     if not levels:
         # Several readers may hold records of one shard of a sink; its writer must be one.
         rows = rows.repartition("shard")
     writer = rows.writeStream.format("headrace-sink").outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
-    return (writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")).start()
+    writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
+    with _errors_apart(spark, needed=bool(program.cuts)):
+        try:
+            return writer.start()
+        except AnalysisException as error:
+            raise _refused(program, error) from error
+
+
+def _cut(spark: SparkSession, rows: DataFrame, program: Program, level: int) -> DataFrame:
+    """The rows behind the steps that Spark evaluates on this level."""
+    shipped = program.shipped()
+    here = [cut for cut in program.cuts.values() if cut.level == level]
+    for transforms, cuts in groupby(here, key=lambda cut: cut.transforms):
+        if transforms:
+            for cut in cuts:
+                rows = transformed(rows, shipped, cut)
+        else:
+            rows = evaluated(spark, rows, shipped, list(cuts))
+    return rows
+
+
+def _refused(program: Program, error: AnalysisException) -> Exception:
+    """Only what a function of the user's makes is unknown to us: if there is none, the error is our own."""
+    functions = [cut for cut in program.cuts.values() if cut.transforms]
+    if not functions:
+        return error
+    return PlanError(
+        f"Spark refuses what the function of step {' or '.join(repr(cut.step) for cut in functions)} makes: {error}",
+        hint="filter, select, explode and join with tables at rest in it; aggregate with window(...) or group(...) behind it",
+        where=functions[0].where,
+    )
+
+
+@contextmanager
+def _errors_apart(spark: SparkSession, *, needed: bool) -> Iterator[None]:
+    """A query started here computes no common part of two expressions ahead of both: an error in it would stop the whole job."""
+    before = spark.conf.get(_SHARING)
+    if needed:
+        spark.conf.set(_SHARING, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_SHARING, str(before))

@@ -60,6 +60,7 @@ class JobWriter(DataSourceStreamArrowWriter):
                     for row in counts:
                         ends = {("taken" if name == "in" else name): number for name, number in row.items() if name != "step"}
                         accounting.add(row["step"], **ends)
+        accounting.settle(self._job.program.observed)
         accounting.check()
         for epoch in epochs:
             table = pa.Table.from_pylist([{"job": self._job.id, "epoch": epoch, **row} for row in accounting.rows()])

@@ -1,0 +1,158 @@
+"""Expressions that Spark evaluates: records leave their packet for it by the columns it needs, and go on with its answers.
+
+A packet travels ahead of its records through the same task, in order, so that each answer finds its record; what Spark
+does not need never leaves the packet. A record for which Spark raises an error has no answer and becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.classic.column import Column
+
+from headrace.core.errors import PlanError
+from headrace.core.schema import ddl, type_name
+from headrace.operators.blob import decode
+from headrace.operators.cut import Cut
+from headrace.operators.program import Program
+from headrace.operators.remote import VALUE, answer_name
+from headrace.plan.expressions import Typed
+from headrace.plan.expressions.nodes import Foreign
+from headrace.spark import wire
+from headrace.spark.arrow import typed_table
+from headrace.spark.worker import settle
+
+_WIRE = "_wire"
+_SHAPE = f"{_WIRE} struct<{wire.DDL.replace(' ', ': ').replace(',:', ',')}>"
+_Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequence[Cut]) -> DataFrame:
+    """The rows of the wire behind some cuts: what went into one goes on with Spark's answers, everything else passes."""
+    stage: _Stage = _Spread(cuts[0].name, _needed(cuts[0]))
+    for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
+        spread = rows.mapInArrow(stage, ", ".join(part for part in (_SHAPE, ddl(_needed(cut))) if part))
+        answers = [_answer(spark, spread, typed).alias(f"answer{place}") for place, typed in enumerate(cut.expressions)]
+        rows = spread.select(_WIRE, *answers)
+        stage = _Gather(program, cut.name)
+        if following is not None:
+            # In one Python worker: each that takes part in a task costs a process.
+            stage = _Both(stage, _Spread(following.name, _needed(following)))
+    return rows.mapInArrow(stage, wire.DDL)
+
+
+def _needed(cut: Cut) -> pa.Schema:
+    """The columns that Spark must see."""
+    everything = any(isinstance(node, Foreign) for typed in cut.expressions for node in typed.expression.root.walk())
+    names = {name.lower() for typed in cut.expressions for name in typed.expression.columns}
+    return pa.schema([pa.field(one.name, one.type) for one in cut.columns if everything or one.name.lower() in names])
+
+
+def _answer(spark: SparkSession, frame: DataFrame, typed: Typed) -> Column:
+    """The expression in a struct that is null where evaluating it raised an error."""
+    try:
+        found = frame.select(sql.expr(typed.expression.text).alias(VALUE)).schema[VALUE].dataType.simpleString()
+    except (AnalysisException, ParseException) as error:
+        raise PlanError(f"Spark refuses {typed.expression.text!r}: {error}", where=typed.expression.where) from error
+    wanted = found if typed.type is None else type_name(typed.type)
+    if found != wanted:
+        raise PlanError(
+            f"{typed.expression.text!r} is {found} to Spark, not {wanted}",
+            hint=f"say which: cast({typed.expression.text} as {wanted})",
+            where=typed.expression.where,
+        )
+    jvm: Any = spark._jvm  # noqa: SLF001 - only the JVM has a form of "try" that takes any expression
+    utilities = getattr(jvm.org.apache.spark.sql.classic, "ExpressionUtils")  # noqa: B009 - a JVM package answers getattr only
+    guarded = sql.struct(sql.expr(typed.expression.text).alias(VALUE))
+    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utilities.expression(guarded._jc))  # noqa: SLF001
+    return Column(utilities.column(tried))
+
+
+class _Spread:
+    """Lets every record of a cut's packets follow its packet."""
+
+    def __init__(self, cut: str, columns: pa.Schema) -> None:
+        self._cut = cut
+        self._columns = columns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        for batch in batches:
+            for place, target in enumerate(batch.column("target").to_pylist()):
+                yield self._packet(batch.slice(place, 1))
+                if target == self._cut:
+                    yield from self._records(decode(batch.column("blob")[place].as_py()))
+
+    def _packet(self, row: pa.RecordBatch) -> pa.RecordBatch:
+        shaped = pa.StructArray.from_arrays(row.columns, fields=list(wire.SCHEMA))
+        return pa.RecordBatch.from_arrays([shaped, *(pa.nulls(1, one.type) for one in self._columns)], [_WIRE, *self._columns.names])
+
+    def _records(self, frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:
+        nothing = pa.nulls(frame.height, pa.struct(list(wire.SCHEMA)))
+        table = typed_table(frame, self._columns) if len(self._columns) else None
+        columns = [] if table is None else [table.column(name) for name in self._columns.names]
+        yield from pa.table([nothing, *columns], names=[_WIRE, *self._columns.names]).combine_chunks().to_batches()
+
+
+class _Gather:
+    """Puts each packet and Spark's answers to its records together again, and goes on behind the cut."""
+
+    def __init__(self, program: Program, cut: str) -> None:
+        self._program = program
+        self._cut = cut
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        packet: dict[str, Any] = {}
+        frame, answers = pl.DataFrame(), list[pa.RecordBatch]()
+        for batch in batches:
+            for part, packets in _runs(batch):
+                if not packets:
+                    answers.append(part)
+                    if sum(one.num_rows for one in answers) == frame.height:
+                        yield self._go_on(packet, frame, pa.Table.from_batches(answers))
+                    continue
+                rows = pa.RecordBatch.from_struct_array(part.column(_WIRE)).cast(wire.SCHEMA)
+                last = rows.slice(rows.num_rows - 1)
+                if last.column("target")[0].as_py() == self._cut:
+                    # Its records follow.
+                    (packet,) = last.to_pylist()
+                    frame, answers, rows = decode(packet["blob"]), [], rows.slice(0, rows.num_rows - 1)
+                if rows.num_rows:
+                    yield rows
+
+    def _go_on(self, packet: dict[str, Any], frame: pl.DataFrame, answers: pa.Table) -> pa.RecordBatch:
+        time = wire.time_of(packet)
+        names = [answer_name(typed) for typed in self._program.cuts[self._cut].expressions]
+        found = pl.from_arrow(answers.drop_columns([_WIRE]).rename_columns(names))
+        assert isinstance(found, pl.DataFrame)
+        result = self._program.resume(self._cut, frame.hstack(found), time, packet["shard"])
+        return wire.batch(wire.lines(result.packets, result.accounting, (), time, packet["shard"]))
+
+
+class _Both:
+    """Two stages as one."""
+
+    def __init__(self, first: _Stage, second: _Stage) -> None:
+        self._first = first
+        self._second = second
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return self._second(self._first(batches))
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Stretches of a batch that are packets, or records of the packet before them."""
+    packets = np.asarray(batch.column(_WIRE).is_valid())
+    edges = [0, *(np.flatnonzero(packets[1:] != packets[:-1]) + 1).tolist(), len(packets)]
+    for first, last in pairwise(edges):
+        if last > first:
+            yield batch.slice(first, last - first), bool(packets[first])

@@ -1,0 +1,131 @@
+"""A function of the user's over a PySpark DataFrame: it sees the records of its stream and nothing else.
+
+Whatever it does to partitions, what it makes meets the epoch's time again in the shuffle behind it: each shard has a beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+
+from headrace.core.errors import PlanError
+from headrace.core.schema import ddl, schema
+from headrace.operators.blob import decode, encode
+from headrace.operators.cut import Cut
+from headrace.operators.program import Program
+from headrace.plan.expressions.kinds import plain
+from headrace.spark import wire
+from headrace.spark.arrow import typed_table
+from headrace.spark.worker import settle
+
+_MADE = "made"
+
+
+def transformed(rows: DataFrame, program: Program, cut: Cut) -> DataFrame:
+    """The rows of the wire behind a user's function."""
+    # Both halves come from one shuffle, which Spark runs once: the source is not read a second time. For this no filter may
+    # stand behind it, since Spark would move it ahead of the shuffle and make two of one: the stages sort out what is theirs.
+    rows = rows.repartition("shard")
+    given = rows.mapInArrow(_Records(cut.name, _plain(cut.columns)), ddl(cut.columns))
+    packed = _made(cut, given).mapInArrow(_Pack(cut, program.shards), wire.DDL)
+    return rows.unionByName(packed).repartition("shard").mapInArrow(_TakeBack(program, cut.name), wire.DDL)
+
+
+def _made(cut: Cut, given: DataFrame) -> DataFrame:
+    """What the function makes, checked against the columns it was declared with."""
+    assert cut.function is not None
+    assert cut.made is not None
+    try:
+        made = cut.function(given)
+    except AnalysisException as error:
+        raise PlanError(f"the function of step {cut.step!r} failed: {error}", where=cut.where) from error
+    if not isinstance(made, DataFrame):
+        raise PlanError(
+            f"the function of step {cut.step!r} returns {type(made).__name__}, not a PySpark DataFrame",
+            hint="return the frame it made",
+            where=cut.where,
+        )
+    wanted = {one.name: plain(one.type) for one in cut.made}
+    found = {one.name: plain(schema(f"`{one.name}` {one.dataType.simpleString()}").field(0).type) for one in made.schema.fields}
+    if found != wanted:
+        said = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in made.schema.fields)
+        raise PlanError(
+            f"the function of step {cut.step!r} makes ({said}), not ({ddl(cut.made)})",
+            hint=f'declare what it makes: transform(function, schema="{said}")',
+            where=cut.where,
+        )
+    # By number: PySpark takes a dot in a name for a way into a struct.
+    ordered = made.toDF(*(str(place) for place in range(len(found))))
+    return ordered.select(*(str(list(found).index(name)) for name in cut.made.names))
+
+
+def _plain(columns: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(one.name, plain(one.type)) for one in columns])
+
+
+class _Records:
+    """The records of a cut's packets as rows."""
+
+    def __init__(self, cut: str, columns: pa.Schema) -> None:
+        self._cut = cut
+        self._columns = columns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        for batch in batches:
+            for blob in batch.filter(pc.equal(batch.column("target"), self._cut)).column("blob"):
+                yield from typed_table(decode(blob.as_py()), self._columns).combine_chunks().to_batches()
+
+
+class _Pack:
+    """Rows as packets that have a shard but do not know their epoch."""
+
+    def __init__(self, cut: Cut, shards: int) -> None:
+        assert cut.made is not None
+        self._cut = cut.name
+        self._columns = list(cut.made.names)
+        self._shards = shards
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        context = TaskContext.get()
+        shard = context.partitionId() % self._shards if context is not None else 0
+        for batch in batches:
+            frame = pl.from_arrow(batch.rename_columns(self._columns))
+            assert isinstance(frame, pl.DataFrame)
+            if frame.height:
+                known = {"shard": shard, "target": self._cut, "kind": _MADE, "blob": encode(frame)}
+                yield pa.RecordBatch.from_pylist([known], schema=wire.SCHEMA)
+
+
+class _TakeBack:
+    """Takes what the function made back into the program; a beat of the same shard tells the time."""
+
+    def __init__(self, program: Program, cut: str) -> None:
+        self._program = program
+        self._cut = cut
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
+        waiting: list[pl.DataFrame] = []
+        time, home = None, 0
+        for batch in batches:
+            mine = pc.equal(batch.column("target"), self._cut)
+            # What went into the function passes here too, and ends here.
+            made = pc.and_(mine, pc.equal(batch.column("kind"), _MADE))
+            waiting += [decode(blob.as_py()) for blob in batch.filter(made).column("blob")]
+            others = batch.filter(pc.invert(mine))
+            if others.num_rows:
+                (row,) = others.slice(0, 1).to_pylist()
+                time, home = wire.time_of(row), row["shard"]
+                yield others
+        if waiting:
+            assert time is not None, "every shard has a beat"
+            result = self._program.take_back(self._cut, pl.concat(waiting), time)
+            yield wire.batch(wire.lines(result.packets, result.accounting, (), time, home))
