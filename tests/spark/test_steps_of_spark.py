@@ -47,7 +47,12 @@ def test_expressions_that_are_not_fused_are_evaluated_by_spark(spark: SparkSessi
     )
     read = (
         events.where("sin(angle) >= 0")
-        .with_columns(user="get_json_object(payload, '$.user')", number="cast(get_json_object(payload, '$.n') as int)")
+        .with_columns(
+            user="get_json_object(payload, '$.user')",
+            number="cast(get_json_object(payload, '$.n') as int)",
+            # The same part once more: Spark must not compute it ahead of both, unguarded.
+            negative="- cast(get_json_object(payload, '$.n') as int)",
+        )
         .where("user <> 'nobody'")
     )
     per_user = read.window(hr.tumbling("1 minute"), by="user").agg(
