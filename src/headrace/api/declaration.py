@@ -30,7 +30,8 @@ class Declaration:
     ) -> Stream:  # fmt: skip
         """A stream of a topic's records. `time` is the column with the event time, `watermark` how far behind it may come.
 
-        Late records go to the topic `<name>.late`; `late="drop"` only counts them.
+        Late records go to the topic `<name>.late`, with step, reason, watermark, window_start and window_end (with `late_`
+        before a name that the stream has itself); `late="drop"` only counts them.
         """
         at = caller()
         node = Source(name, schema_of(schema), at, (key,) if isinstance(key, str) else tuple(key), time, watermark, late)

@@ -8,14 +8,14 @@ from headrace.core.errors import PlanError
 from headrace.log import Log
 from headrace.log.target import LogTopic
 from headrace.operators.accounting import COLUMNS
-from headrace.operators.sides import DEAD_LETTER, LATE, dead_topic, late_topic
+from headrace.operators.sides import DEAD_LETTER, dead_topic, late_columns, late_topic
 from headrace.plan.plan import Output, Plan, Sink, View
 
 
 def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
     """Make every topic that a job of the plan writes to, where it is not there yet."""
     for source in plan.sources:
-        log.create_topic(late_topic(source.name), schema=pa.schema([*source.columns, *LATE]), exist_ok=True)
+        log.create_topic(late_topic(source.name), schema=pa.schema([*source.columns, *late_columns(source.columns)]), exist_ok=True)
         log.create_topic(dead_topic(source.name), schema=DEAD_LETTER, exist_ok=True)
     log.create_topic(accounting_topic(plan.name), schema=COLUMNS, exist_ok=True)
     for output in plan.outputs:

@@ -1,13 +1,17 @@
-"""Records as text: JSON, in which bytes stand as base64."""
+"""Records as text, whatever is in them: JSON, in which bytes stand as base64 and moments in ISO 8601."""
 
 from __future__ import annotations
 
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+# The years 1 to 9999, in microseconds and in days: beyond about 262,000 polars ends the process instead of writing a moment.
+_MOMENTS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_DAYS = (-719_162, 2_932_896)
+
 
 def as_json(records: pl.DataFrame) -> pl.Series:
-    """Each record as a JSON object.
+    """Each record as a JSON object. A moment outside of the years 1 to 9999 is written as the number that it is stored as.
 
     >>> as_json(pl.DataFrame({"n": [1], "raw": [b"\\xff"]})).to_list()
     ['{"n":1,"raw":"/w=="}']
@@ -17,30 +21,25 @@ def as_json(records: pl.DataFrame) -> pl.Series:
 
 
 def _legible(value: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    if not _holds_bytes(kind):
-        return value
     if isinstance(kind, pl.Map):
-        return _legible(value.cast(_pairs(kind)), _pairs(kind))
+        pairs = pl.List(pl.Struct({"key": kind.key, "value": kind.value}))
+        return _legible(value.cast(pairs), pairs)
     if isinstance(kind, pl.List):
         return value.list.eval(_legible(pl.element(), _known(kind.inner)))
     if isinstance(kind, pl.Struct):
         parts = [_legible(value.struct.field(part.name), _known(part.dtype)).alias(part.name) for part in kind.fields]
-        return pl.when(value.is_not_null()).then(pl.struct(parts))
-    return value.bin.encode("base64")
+        return pl.when(value.is_not_null()).then(pl.struct(parts)) if parts else value
+    if isinstance(kind, pl.Datetime | pl.Date):
+        number = value.to_physical()
+        known = number.is_between(*(_DAYS if isinstance(kind, pl.Date) else _MOMENTS))
+        return pl.coalesce(pl.when(known).then(value).dt.to_string(_written(kind)), number.cast(pl.String))
+    return value.bin.encode("base64") if kind == pl.Binary else value
 
 
-def _pairs(kind: pl.Map) -> pl.List:
-    return pl.List(pl.Struct({"key": kind.key, "value": kind.value}))
-
-
-def _holds_bytes(kind: pl.DataType) -> bool:
-    if isinstance(kind, pl.Map):
-        return _holds_bytes(_pairs(kind))
-    if isinstance(kind, pl.List):
-        return _holds_bytes(_known(kind.inner))
-    if isinstance(kind, pl.Struct):
-        return any(_holds_bytes(_known(part.dtype)) for part in kind.fields)
-    return kind == pl.Binary
+def _written(kind: pl.Datetime | pl.Date) -> str:
+    if isinstance(kind, pl.Date):
+        return "%Y-%m-%d"
+    return "%Y-%m-%dT%H:%M:%S%.fZ" if kind.time_zone else "%Y-%m-%dT%H:%M:%S%.f"
 
 
 def _known(kind: pl.DataType | DataTypeClass) -> pl.DataType:

@@ -27,6 +27,7 @@ from headrace.operators.legible import as_json
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
 from headrace.operators.panes import WindowSpec
 from headrace.operators.sessions import START, STOP, Sessions, SessionSpec
+from headrace.operators.sides import dead_topic, late_columns, late_topic
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.operators.windows import Windows
@@ -340,14 +341,16 @@ class _Pass:
         else:
             original = late.select(_ORIGINAL).unnest(_ORIGINAL) if _ORIGINAL in late.columns else self._unknown(late.height)
         moment = pl.Datetime("us", "UTC")
-        why = late.select(
-            pl.lit(step).alias("step"),
-            pl.lit("every window of the record is closed").alias("reason"),
-            pl.lit(self._time.before).cast(moment).alias("watermark"),
-            pl.col(START).cast(moment).alias("window_start"),
-            pl.col(STOP).cast(moment).alias("window_end"),
+        values = (
+            pl.lit(step),
+            pl.lit("every window of the record is closed"),
+            pl.lit(self._time.before).cast(moment),
+            pl.col(START).cast(moment),
+            pl.col(STOP).cast(moment),
         )
-        self._result.packets.append(Packet(f"{self._origin.name}.late", shard, original.hstack(why)))
+        names = late_columns(self._origin.columns).names
+        why = late.select(value.alias(name) for name, value in zip(names, values, strict=True))
+        self._result.packets.append(Packet(late_topic(self._origin.name), shard, original.hstack(why)))
 
     def _unknown(self, count: int) -> pl.DataFrame:
         """What is late is a result, not a record of the stream: its columns are empty."""
@@ -376,7 +379,7 @@ class _Pass:
                 "record": as_json(original),
             }
         )
-        self._result.packets.append(Packet(f"{self._origin.name}.dead", 0, letters))
+        self._result.packets.append(Packet(dead_topic(self._origin.name), 0, letters))
 
 
 def _numbered(frame: pl.DataFrame, packet: int) -> pl.DataFrame:

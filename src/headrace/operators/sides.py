@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from headrace.core.schema import TIMESTAMP
 
-# What a late record carries beside its own columns.
-LATE = (
+_LATE = (
     pa.field("step", pa.string()),
     pa.field("reason", pa.string()),
     pa.field("watermark", TIMESTAMP),
@@ -23,6 +22,15 @@ DEAD_LETTER = pa.schema(
         ("record", pa.string()),
     ]
 )
+
+
+def late_columns(stream: pa.Schema) -> pa.Schema:
+    """What a late record carries beside the columns of its stream; a name that the stream has itself gets `late_` before it.
+
+    >>> late_columns(pa.schema([("reason", pa.string())])).names
+    ['step', 'late_reason', 'watermark', 'window_start', 'window_end']
+    """
+    return pa.schema([field.with_name(f"late_{field.name}") if field.name in stream.names else field for field in _LATE])
 
 
 def late_topic(stream: str) -> str:

@@ -14,7 +14,7 @@ from headrace.api.declaration import Declaration
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.operators.accounting import ENDS
-from headrace.operators.sides import DEAD_LETTER, LATE, dead_topic, late_topic
+from headrace.operators.sides import DEAD_LETTER, dead_topic, late_columns, late_topic
 from headrace.plan.plan import Plan, View
 from headrace.testing.scenarios.content import Content
 from headrace.testing.scenarios.declaration import declare, partitions
@@ -110,7 +110,7 @@ class _Reader:
         self._streams = {source.name: source.columns for source in plan.sources}
         self._tables = {output.name: output.node.columns for output in plan.outputs if isinstance(output, View)}
         for name, columns in self._streams.items():
-            self._tables |= {late_topic(name): pa.schema([*columns, *LATE]), dead_topic(name): DEAD_LETTER}
+            self._tables |= {late_topic(name): pa.schema([*columns, *late_columns(columns)]), dead_topic(name): DEAD_LETTER}
 
     def action(self, part: Content) -> Action:
         if part.value == "end":

@@ -1,0 +1,100 @@
+"""Records that no step can use are dead letters with their reason and place; the stream goes on and every record is accounted for."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.windows import bounded, tumbling
+from headrace.core.errors import SchemaError
+from headrace.core.schema import TIMESTAMP
+from headrace.testing.driver import TestDriver
+
+NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
+YEAR_290000 = 9_089_000_000_000_000_000  # the last century that 64 bits of microseconds reach is 292277
+
+
+def app(**columns: str) -> Declaration:
+    declared = Declaration("payments")
+    payments = declared.stream("payments", "card string, amount double, text string, at timestamp", time="at", watermark=bounded("10s"))
+    made = payments.with_columns(**columns) if columns else payments
+    declared.view("per_minute", made.window(tumbling("1 minute")).agg(payments="count(*)", total="sum(amount)"))
+    return declared
+
+
+def table(*rows: tuple[float | None, str, int | None]) -> pa.Table:
+    amounts, texts, times = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "card": pa.array(["c"] * len(rows)),
+            "amount": pa.array(amounts, pa.float64()),
+            "text": pa.array(texts),
+            "at": pa.array(times, pa.int64()).cast(TIMESTAMP),
+        }
+    )
+
+
+def test_a_record_without_a_time_or_from_the_year_290000_is_a_dead_letter() -> None:
+    with TestDriver(app(), starts_at="2026-01-01T12:00:00Z") as driver:
+        driver.send("payments", table((1.0, "a", NOON), (2.0, "b", None), (4.0, "c", YEAR_290000), (8.0, "d", NOON + 1)))
+        driver.end()
+        assert [(row["payments"], row["total"]) for row in driver.rows("per_minute")] == [(2, 9.0)]
+        letters = driver.dead_letters("payments")
+        assert [(row["offset"], row["reason"]) for row in letters] == [(1, "no event time in at"), (2, "at is too far in the future")]
+        (source, *_) = driver.accounting()
+        assert (source["in"], source["out"], source["dead_letter"]) == (4, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("expression", "bad"),
+    [
+        ("100 / amount", (0.0, "x", NOON)),
+        ("cast(amount as int)", (math.nan, "x", NOON)),
+        ("cast(amount as int)", (1e300, "x", NOON)),
+        ("cast(text as int)", (1.0, "poison", NOON)),
+    ],
+)
+def test_a_record_that_an_expression_cannot_take_is_a_dead_letter(expression: str, bad: tuple[float, str, int]) -> None:
+    with TestDriver(app(made=expression)) as driver:
+        driver.send("payments", table((1.0, "7", NOON), bad, (2.0, "8", NOON)))
+        driver.end()
+        assert [(row["payments"], row["total"]) for row in driver.rows("per_minute")] == [(2, 3.0)]
+        (letter,) = driver.dead_letters("payments")
+        assert (letter["step"], letter["offset"]) == ("payments.with_columns", 1)
+        assert letter["reason"]
+        step = next(row for row in driver.accounting() if row["step"] == "payments.with_columns")
+        assert (step["in"], step["out"], step["dead_letter"]) == (3, 2, 1)
+
+
+def test_a_nan_that_is_only_summed_is_no_mistake() -> None:
+    with TestDriver(app()) as driver:
+        driver.send("payments", table((1.0, "a", NOON), (math.nan, "b", NOON)))
+        driver.end()
+        (row,) = driver.rows("per_minute")
+        assert math.isnan(row["total"])
+        assert driver.dead_letters("payments") == []
+
+
+@pytest.mark.parametrize("row", [{"card": "c", "cost": 1.0}, {"card": 7, "amount": "much"}])
+def test_a_record_that_does_not_fit_the_schema_is_refused_whole(row: dict[str, object]) -> None:
+    with TestDriver(app()) as driver:
+        with pytest.raises(SchemaError, match="does not fit stream 'payments'"):
+            driver.send("payments", [{"card": "c", "amount": 1.0, "text": "a", "at": "2026-01-01T12:00:00Z"}, row])
+        driver.end()
+        assert driver.rows("per_minute") == []
+
+
+def test_a_streams_own_columns_are_not_taken_for_those_of_a_late_record() -> None:
+    declared = Declaration("again")
+    results = declared.stream("results", "window_start timestamp, reason string", time="window_start", watermark=bounded("0s"))
+    declared.view("per_hour", results.window(tumbling("1 hour")).agg(results="count(*)"))
+    with TestDriver(declared) as driver:
+        driver.send("results", [{"window_start": "2026-01-01T12:00:00Z", "reason": "mine"}])
+        driver.send("results", [{"window_start": "2026-01-01T10:00:00Z", "reason": "mine too"}])
+        (late,) = driver.late("results")
+        assert late["reason"] == "mine too"
+        assert late["late_reason"] == "every window of the record is closed"
+        assert late["window_end"].hour == 11
