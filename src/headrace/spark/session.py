@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,8 +112,12 @@ def session(
 @contextmanager
 def job_session(settings: Settings, *, name: str, output: Path, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A session of a job's own in the Spark that this process runs already, or in one that is started now, with `config`."""
-    running = SparkContext._active_spark_context  # noqa: SLF001 - getActiveSession knows only what this thread began
-    shared = session(settings, name=name, output=output, config=config) if running is None else SparkSession.builder.getOrCreate()
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001 - getActiveSession knows only what this thread began
+        shared = SparkSession.builder.getOrCreate()
+    else:
+        shared = session(settings, name=name, output=output, config=config)
+        if not settings.master.startswith("local["):
+            shared.sparkContext.addPyFile(str(_packed(output.with_name("headrace.zip"))))
     own = shared.newSession()
     local = LOCAL if settings.master.startswith("local") else {}
     for option, value in (MEANING | STATE | local).items():
@@ -122,6 +127,16 @@ def job_session(settings: Settings, *, name: str, output: Path, config: Mapping[
         yield own
     finally:
         _activate(shared)
+
+
+def _packed(archive: Path) -> Path:
+    """This package in a file, for executors elsewhere: the libraries it needs must be there, its own version is sent along."""
+    package = Path(__file__).parents[1]
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(package.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                file.write(path, path.relative_to(package.parent))
+    return archive
 
 
 def _activate(chosen: SparkSession) -> None:
