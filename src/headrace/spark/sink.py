@@ -16,6 +16,7 @@ from headrace.connectors.log.input import opened
 from headrace.operators.accounting import Accounting
 from headrace.operators.blob import decode
 from headrace.operators.changes import OP, as_upserts
+from headrace.operators.legible import key_text
 from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.worker import settle
@@ -78,8 +79,7 @@ class JobWriter(DataSourceStreamArrowWriter):
         if key:
             if OP in frame.columns:
                 frame = as_upserts(frame, key)
-            identity = frame.select(pl.struct(key).struct.json_encode().cast(pl.Binary).alias("_key"))
-            frame = frame.hstack(identity)
+            frame = frame.with_columns(key_text(frame, key).cast(pl.Binary).alias("_key"))
             if OP in frame.columns:
                 frame = frame.with_columns((pl.col(OP) < 0).alias("_tombstone"))
         wanted = [name for name in (*topic.columns.names, "_key", "_tombstone") if name in frame.columns]
