@@ -175,11 +175,18 @@ class Child:
         return status != 0
 
     def _listen(self) -> bool:
-        assert select.select([self._pipe], [], [], DEADLINE)[0], "the process does not go on"
+        assert _readable(self._pipe, DEADLINE), "the process does not go on"
         data = os.read(self._pipe, 65536)
         *lines, self._rest = (self._rest + data).split(b"\n")
         self.steps += [json.loads(line) for line in lines]
         return bool(data)
+
+
+def _readable(descriptor: int, seconds: float) -> bool:
+    """Whether there is something to read, or nobody left to write it; `select` knows only the first 1,024 descriptors."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 @contextmanager
@@ -191,7 +198,7 @@ def neighbour(path: Path) -> Iterator[Child]:
         os.close(stop)
         producers = [log.producer(linger=None, acks=level) for level in ("all", "1")]
         number = 0
-        while not select.select([stopped], [], [], 0)[0]:
+        while not _readable(stopped, 0):
             number += 1
             tell.send(producers[number % 2], TOPICS[number // 2 % 2], f"{number}", level=("all", "1")[number % 2])
 

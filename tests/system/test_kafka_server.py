@@ -51,7 +51,10 @@ def wait_for_end_of(pid: int, seconds: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([process], [], [], seconds)[0])
+        # `select` knows only the first 1,024 descriptors.
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
     finally:
         os.close(process)
 

@@ -203,6 +203,7 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
     while True:
         state, segment, _ = locate(partition, offset)
         bases = partition.segments(state)
+        before: Segment | None = None
         for base in bases[max(bisect_right(bases, segment.base) - 1, 0) :]:
             try:
                 segment = segment if base == segment.base else Segment(partition.disk, partition.directory, base)
@@ -211,6 +212,9 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
             if partition.state().layout != state.layout:
                 # Retention or compaction was here: another look finds what took the place of the rest.
                 break
+            if before is not None:
+                before.check_end(segment)
+            before = segment
             entries = segment.index(state.visible_position if base == state.segment else segment.size)
             if len(entries):
                 yield segment, entries
