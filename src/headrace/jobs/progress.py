@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -78,8 +79,8 @@ class Observer:
 
 @contextmanager
 def display(job: str) -> Iterator[Callable[[Progress], None]]:
-    """Shows progress as one line that is drawn anew on a terminal; elsewhere nothing is shown."""
-    if not sys.stderr.isatty():
+    """Shows progress as one line that is drawn anew on a terminal; elsewhere, and in a thread beside the main one, nothing is shown."""
+    if not sys.stderr.isatty() or threading.current_thread() is not threading.main_thread():
         yield lambda progress: None
         return
     from rich.console import Console
