@@ -2,6 +2,8 @@
 .PHONY: help setup demo test test-fast check lint format lock clean
 
 python := .venv/bin/python
+# As many processes as cores, but no more JVMs than a laptop's memory holds; who is done takes over the other's last tests.
+pytest := $(python) -m pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
 
 # Some containers forbid Python to keep what it has compiled; tests that start many processes would compile everything in each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,11 +21,11 @@ demo: ## page views counted live in the terminal (Ctrl-C stops it)
 test: ## everything: style, types, and the fast, spark and system tests
 	@scripts/setup.sh java strace
 	@$(MAKE) --no-print-directory lint
-	@$(python) -m pytest
+	@$(pytest)
 
 test-fast: ## the tests without a JVM, for the inner loop
 	@scripts/setup.sh
-	@$(python) -m pytest src tests/fast
+	@$(pytest) src tests/fast
 
 check: ## style and types only
 	@scripts/setup.sh

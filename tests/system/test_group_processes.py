@@ -183,8 +183,9 @@ def test_in_any_turmoil_no_number_is_lost_and_commits_only_grow(log, path, worke
     numbers, turmoil = Numbers(log), Turmoil(seed, work, path, workers)
     turmoil.join()
     for _ in range(20):
-        numbers.send(100)
+        # Before the numbers are there: the workers may be done with them in no time.
         before = committed(log)
+        numbers.send(100)
         turmoil.step()
         wait_for(lambda before=before: committed(log) > before)
     wait_for(lambda: numbers.all_in(topic))
