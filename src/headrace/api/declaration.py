@@ -10,8 +10,9 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
-from headrace.plan.nodes import Node, Source, ToTable, column
+from headrace.plan.nodes import Node, Source, column
 from headrace.plan.plan import Output, Plan, Sink, View
+from headrace.plan.tables import ToTable
 from headrace.plan.watermarks import Watermark
 
 

@@ -15,24 +15,11 @@ from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
 from headrace.plan.aggregates import aggregation
+from headrace.plan.aggregation import PANE_COLUMNS, WINDOW_COLUMNS, Emit, GroupAggregate, WindowAggregate
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
-from headrace.plan.nodes import (
-    PANE_COLUMNS,
-    WINDOW_COLUMNS,
-    Emit,
-    Explode,
-    GroupAggregate,
-    KeyBy,
-    Node,
-    Select,
-    ToStream,
-    ToTable,
-    Transform,
-    Union,
-    Where,
-    WindowAggregate,
-    column,
-)  # fmt: skip
+from headrace.plan.nodes import Node, column
+from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
+from headrace.plan.tables import ToTable
 from headrace.plan.windows import Window
 
 Names = str | Sequence[str]
@@ -219,7 +206,7 @@ class Windowed:
         columns = pa.schema([*keys, *WINDOW_COLUMNS, *results, *PANE_COLUMNS])
         _refuse_twice(columns, at)
         name = self._stream.namer.step_name(f"{node.name}.window")
-        return Results(self._stream.namer, WindowAggregate(name, columns, at, node, self._window, self._by, calls, outputs))
+        return Results(self._stream.namer, WindowAggregate(name, columns, at, node, self._by, calls, outputs, self._window))
 
 
 class Results(Stream):
@@ -247,7 +234,7 @@ class Grouped:
         columns = pa.schema([*(node.columns.field(name) for name in self._by), *results])
         _refuse_twice(columns, at)
         name = self._stream.namer.step_name(f"{node.name}.group")
-        return Table(self._stream.namer, GroupAggregate(name, columns, at, node, self._by, self._ttl, calls, outputs))
+        return Table(self._stream.namer, GroupAggregate(name, columns, at, node, self._by, calls, outputs, self._ttl))
 
 
 def _names(names: Names, node: Node, role: str) -> tuple[str, ...]:

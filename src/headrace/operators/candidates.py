@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.core.durations import microseconds
+from headrace.core.errors import PlanError
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts, retracted
-from headrace.operators.grouping import LAST, KeyedTable
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
+from headrace.operators.flow import ROW
+from headrace.operators.grouping import LAST, KeyedTable, TableSpec
 from headrace.operators.keyed import GONE
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
+from headrace.plan.tables import ToTable
 
 _ROWS = "_candidates"
 
 
 @dataclass(frozen=True)
 class CandidateSpec:
-    """The latest record per `key` among those that `own` tells apart; of equal times the one with the largest `own`."""
+    """The latest record per `by` among those that `own` tells apart; of equal times the one with the largest `own`."""
 
-    key: tuple[str, ...]
+    by: tuple[str, ...]
     own: tuple[str, ...]
     ttl: int | None
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """The net effect of a batch on each record."""
+        return Entered(as_upserts(records.drop(ROW, strict=False), (*self.by, *self.own)), records.height)
+
+    def closing(self, moment: int) -> int:
+        return moment
+
+    def fresh(self, shard: int) -> Candidates:
+        return Candidates(self, shard)
 
 
 class Candidates(KeyedTable):
     """The records of one shard, and of each key the latest that holds."""
 
     def __init__(self, spec: CandidateSpec, shard: int) -> None:
-        super().__init__(spec.key, spec.ttl, shard)
+        super().__init__(spec.by, spec.ttl, shard)
         self._own = list(spec.own)
         self._identity = [*self._key, *(name for name in self._own if name not in self._key)]
 
-    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
-        if not inputs:
-            return self._expire(time, store, self._finish)
-        changes = as_upserts(pl.concat(inputs), self._identity)
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        if not arrived.rows:
+            return Outcome(self._expire(time, store, self._finish))
+        changes = as_upserts(pl.concat(arrived.rows), self._identity)
         fresh = changes.filter(pl.col(OP) == ADD).drop(OP)
         found = self._present(changes.select(self._key).unique(), time)
         before = fresh.clear() if found is None else self._candidates(found).select(fresh.columns)
         after = pl.concat([self._without(before, changes), fresh])
         self._keep(before, after, store)
-        return [*self._given_out(before, after, changes), *self._expire(time, store, self._finish)]
+        return Outcome([*self._given_out(before, after, changes), *self._expire(time, store, self._finish)])
 
     def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, changes: pl.DataFrame) -> list[pl.DataFrame]:
         old, new = self._latest(before), self._latest(after)
@@ -73,3 +87,17 @@ class Candidates(KeyedTable):
 
     def _without(self, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         return rows.join(others, on=self._identity, how="anti", nulls_equal=True)
+
+
+@operator_of.register
+def _(node: ToTable) -> Made:
+    own, ttl = node.input.keys, None if node.ttl is None else microseconds(node.ttl)
+    if not node.input.changes or (own and set(own) <= set(node.key)):
+        return Made(TableSpec(node.key, ttl))
+    if not own:
+        raise PlanError(
+            f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",
+            hint="keep the columns of its key in every step before it",
+            where=node.where,
+        )
+    return Made(CandidateSpec(node.key, own, ttl))

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from headrace.operators.blob import decode, encode
+from headrace.operators.contract import Size
 from headrace.operators.store import Store
 
 # So many chunks of one level become one of the next: each record is rewritten once a level.
@@ -48,12 +49,8 @@ class Chunks:
         self._serial = 0
 
     @property
-    def rows(self) -> int:
-        return sum(chunk.rows for chunk in self._chunks)
-
-    @property
-    def size(self) -> int:
-        return sum(chunk.size for chunk in self._chunks)
+    def size(self) -> Size:
+        return Size(sum(chunk.rows for chunk in self._chunks), sum(chunk.size for chunk in self._chunks))
 
     def manifest(self) -> str:
         """What is needed to find this state again."""

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
+from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.plan.aggregation import GroupAggregate
 
 LAST = "_last"
 
@@ -25,34 +30,40 @@ class GroupSpec:
     aggregates: tuple[Aggregate, ...]
     ttl: int | None
 
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Partial results of records by key."""
+        return Entered(records.group_by(self.by).agg(partials(self.aggregates, {LAST: pl.col(TIME).max()})), records.height)
+
+    def closing(self, moment: int) -> int:
+        return moment
+
+    def fresh(self, shard: int) -> Groups:
+        return Groups(self, shard)
+
 
 @dataclass(frozen=True)
 class TableSpec:
     """The latest record per key by event time; of equal times the one that came last."""
 
-    key: tuple[str, ...]
+    by: tuple[str, ...]
     ttl: int | None
 
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """The last record of each key in a batch."""
+        ordered = records.drop(ROW, strict=False).with_row_index("_row").sort(TIME, "_row", nulls_last=False).drop("_row")
+        return Entered(ordered.unique(subset=list(self.by), keep="last", maintain_order=True), records.height)
 
-def aggregate(spec: GroupSpec, records: pl.DataFrame) -> pl.DataFrame:
-    """Partial results of records by key, ready for the shuffle."""
-    return records.group_by(spec.by).agg(partials(spec.aggregates, {LAST: pl.col(TIME).max()}))
+    def closing(self, moment: int) -> int:
+        return moment
 
-
-def latest(spec: TableSpec, records: pl.DataFrame) -> pl.DataFrame:
-    """The last record of each key in a batch, ready for the shuffle."""
-    return (
-        records.with_row_index("_row")
-        .sort(TIME, "_row", nulls_last=False)
-        .drop("_row")
-        .unique(subset=list(spec.key), keep="last", maintain_order=True)
-    )
+    def fresh(self, shard: int) -> Latest:
+        return Latest(self, shard)
 
 
 class KeyedTable:
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
-    def __init__(self, key: tuple[str, ...], ttl: int | None, shard: int) -> None:
+    def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
         self._key = list(key)
         self._ttl = ttl
         self._shard = shard
@@ -61,11 +72,7 @@ class KeyedTable:
         self._quiet_until = BEGINNING
 
     @property
-    def rows(self) -> int:
-        return self._state.rows
-
-    @property
-    def size(self) -> int:
+    def size(self) -> Size:
         return self._state.size
 
     def manifest(self) -> str:
@@ -111,10 +118,10 @@ class Groups(KeyedTable):
         super().__init__(spec.by, spec.ttl, shard)
         self._spec = spec
 
-    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
-        if not inputs:
-            return self._expire(time, store, self._finish)
-        new = self._merge(pl.concat(inputs))
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        if not arrived.rows:
+            return Outcome(self._expire(time, store, self._finish))
+        new = self._merge(pl.concat(arrived.rows))
         old = self._present(new, time)
         results = []
         if old is not None:
@@ -122,7 +129,7 @@ class Groups(KeyedTable):
             new = self._merge(pl.concat([old.select(new.columns), new]))
         self._put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store)
         results.append(added(self._finish(present(new))))
-        return results + self._expire(time, store, self._finish)
+        return Outcome(results + self._expire(time, store, self._finish))
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.group_by(self._key).agg(merges(self._spec.aggregates, {LAST: pl.col(LAST).max()}))
@@ -135,12 +142,12 @@ class Latest(KeyedTable):
     """The latest record of each key of one shard. A record that says its key is removed (`_op` -1) takes the row back."""
 
     def __init__(self, spec: TableSpec, shard: int) -> None:
-        super().__init__(spec.key, spec.ttl, shard)
+        super().__init__(spec.by, spec.ttl, shard)
 
-    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
-        if not inputs:
-            return self._expire(time, store, self._finish)
-        new = pl.concat(inputs)
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        if not arrived.rows:
+            return Outcome(self._expire(time, store, self._finish))
+        new = pl.concat(arrived.rows)
         if OP not in new.columns:
             new = added(new)
         new = new.with_columns(pl.col(TIME).alias(LAST)).sort(LAST, maintain_order=True, nulls_last=False)
@@ -158,7 +165,13 @@ class Latest(KeyedTable):
         if not new.is_empty():
             self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
             results.append(new.filter(pl.col(OP) == ADD).pipe(self._finish).pipe(added))
-        return results + self._expire(time, store, self._finish)
+        return Outcome(results + self._expire(time, store, self._finish))
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.drop(LAST, GONE, strict=False)
+
+
+@operator_of.register
+def _(node: GroupAggregate) -> Made:
+    aggregates, arguments = aggregates_of(node)
+    return Made(GroupSpec(node.by, aggregates, None if node.ttl is None else microseconds(node.ttl)), arguments)

@@ -17,6 +17,7 @@ import polars as pl
 
 from headrace.operators.blob import decode, encode
 from headrace.operators.chunks import FAN_IN
+from headrace.operators.contract import Size
 from headrace.operators.store import Store
 
 GONE = "_gone"
@@ -43,17 +44,15 @@ class KeyedState:
         self._runs: list[_Run] = []
         self._frames: dict[int, pl.DataFrame] = {}
         self._alive: dict[int, np.ndarray] = {}
+        # How many rows of each run are neither old versions nor marks.
+        self._present: dict[int, int] = {}
         self._index = _Index()
         self._serial = 0
 
     @property
-    def rows(self) -> int:
-        """How many keys there are."""
-        return sum(int((alive & ~self._frames[serial].get_column(GONE).to_numpy()).sum()) for serial, alive in self._alive.items())
-
-    @property
-    def size(self) -> int:
-        return sum(run.size for run in self._runs)
+    def size(self) -> Size:
+        """How many keys there are, and what is stored of them."""
+        return Size(sum(self._present.values()), sum(run.size for run in self._runs))
 
     def manifest(self) -> str:
         return json.dumps({"serial": self._serial, "runs": [asdict(run) for run in self._runs]})
@@ -69,7 +68,7 @@ class KeyedState:
         if gone and not (new and max(run.serial for run in gone) < min(run.serial for run in new)):
             # Runs were not united but taken back, with an epoch that failed: what they replaced must be found again.
             self._frames = {run.serial: self._frames[run.serial] for run in before[:known]}
-            self._index, self._alive, gone, new = _Index(), {}, [], self._runs
+            self._index, self._alive, self._present, gone, new = _Index(), {}, {}, [], self._runs
         for run in self._runs:
             if run.serial not in self._frames:
                 blob = store.get(self._name(run.serial))
@@ -84,7 +83,7 @@ class KeyedState:
             if len(left):
                 self._index.kill(self._resolve(self._hashes(left), left))
         for run in gone:
-            del self._frames[run.serial]
+            del self._frames[run.serial], self._present[run.serial]
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
         """The present rows of these keys, in no order; None if there are none."""
@@ -135,7 +134,7 @@ class KeyedState:
         if not united.is_empty():
             self._write(united, level, store)
         for run in runs:
-            del self._frames[run.serial], self._alive[run.serial]
+            del self._frames[run.serial], self._alive[run.serial], self._present[run.serial]
         if self._index.mostly_dead():
             self._index = _Index()
             for run in self._runs:
@@ -156,12 +155,15 @@ class KeyedState:
         """Let the index point to the rows of a run; the versions it pointed to before are old."""
         frame = self._frames[serial]
         self._alive[serial] = np.ones(len(frame), dtype=bool)
+        self._present[serial] = len(frame) - int(frame.get_column(GONE).sum())
         hashes = self._hashes(frame)
         slots = self._resolve(hashes, frame)
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << _ROW_BITS))
         old = old[old >= 0]
         for other in np.unique(old >> _ROW_BITS).tolist():
-            self._alive[other][old[old >> _ROW_BITS == other] & _ROW_MASK] = False
+            rows = old[old >> _ROW_BITS == other] & _ROW_MASK
+            self._alive[other][rows] = False
+            self._present[other] -= len(rows) - int(self._frames[other].get_column(GONE).gather(rows).sum())
 
     def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> np.ndarray:
         """The slot of each key in the index, or -1; keys that share a hash are told apart by moving on by one until they fit.

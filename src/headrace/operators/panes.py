@@ -6,45 +6,20 @@ together share what they have in common.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import merges
 from headrace.operators.chunks import Chunks
+
+if TYPE_CHECKING:
+    from headrace.operators.windows import WindowSpec
 
 PANE = "_pane"
 # A window of more than 2**32 panes does not exist.
 _LEVELS = 32
-
-
-@dataclass(frozen=True)
-class WindowSpec:
-    """Windows of `size` every `hop`, shifted by `offset`, kept for corrections until `until` after their end; in microseconds.
-
-    `by` has at least one column.
-    """
-
-    size: int
-    hop: int
-    offset: int
-    by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
-    until: int = 0
-
-    @property
-    def pane(self) -> int:
-        return math.gcd(self.size, self.hop)
-
-    def pane_of(self, time: pl.Expr) -> pl.Expr:
-        return (time - self.offset).floordiv(self.pane) * self.pane + self.offset
-
-    def last_end_of(self, time: pl.Expr) -> pl.Expr:
-        """The end of the last window that holds a time; it is late when that window is past `until`."""
-        return (time - self.offset).floordiv(self.hop) * self.hop + self.offset + self.size
 
 
 def merge_keys(spec: WindowSpec, frame: pl.DataFrame) -> pl.DataFrame:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import pyarrow as pa
 
@@ -11,23 +11,10 @@ from headrace.core.errors import PlanError
 from headrace.operators.cut import Cut
 from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.plan.expressions import Typed, check, parse
-from headrace.plan.nodes import (
-    Explode,
-    GroupAggregate,
-    KeyBy,
-    Node,
-    Select,
-    Source,
-    ToStream,
-    ToTable,
-    Transform,
-    Union,
-    Where,
-    WindowAggregate,
-)
-from headrace.plan.plan import Output, Plan
+from headrace.plan.nodes import Node, Source
+from headrace.plan.plan import Plan
+from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 
-STATEFUL = (WindowAggregate, GroupAggregate, ToTable)
 _MOVING = "so a replay would differ"
 
 
@@ -58,9 +45,9 @@ class Routes:
         for reader in self._plan.readers(node):
             if isinstance(reader, Transform):
                 exits.append(self._transform(node, reader, way))
-            elif remote := _unfused(reader):
+            elif isinstance(reader, Node) and (remote := _unfused(reader)):
                 exits.append(self._evaluate(node, reader, remote, way))
-            elif not isinstance(reader, Node) or isinstance(reader, STATEFUL):
+            elif not isinstance(reader, Node) or reader.stateful:
                 exits.append(reader.name)
             else:
                 branches.append(self._through(reader, way))
@@ -68,11 +55,10 @@ class Routes:
             return branches[0]
         return Flow((), tuple(exits), tuple(branches))
 
-    def results(self, node: WindowAggregate | GroupAggregate) -> tuple[tuple[str, ...], Flow]:
+    def results(self, node: Node) -> tuple[tuple[str, ...], Flow]:
         """Results whose last expressions Spark evaluates: the columns that go into them, and the way to them."""
-        placeholders = [pa.field(call.placeholder, call.type) for call in node.calls]
-        named = {output.name: output.expression for output in node.outputs}
-        columns = pa.schema([*(field for field in node.columns if field.name not in named), *placeholders])
+        named = {result.name: result.expression for result in node.results}
+        columns = pa.schema([*(field for field in node.columns if field.name not in named), *node.placeholders])
         shown = tuple((name, named.get(name) or check(parse(f"`{name}`", node.where), columns)) for name in node.columns.names)
         behind = self.after(node, Way(node, 1))
         flow = Flow((Project(f"{node.name}.results", shown), *behind.steps), behind.exits, behind.branches)
@@ -84,8 +70,7 @@ class Routes:
         behind = self.after(node, way)
         return Flow((*_steps(node), *behind.steps), behind.exits, behind.branches)
 
-    def _evaluate(self, node: Node, reader: Node | Output, remote: tuple[Typed, ...], way: Way) -> str:
-        assert isinstance(reader, Node)
+    def _evaluate(self, node: Node, reader: Node, remote: tuple[Typed, ...], way: Way) -> str:
         moving = next((typed for typed in remote if _MOVING in typed.reason), None)
         if moving is not None and node.changes:
             raise PlanError(
@@ -94,7 +79,7 @@ class Routes:
                 hint="compute it before the aggregation",
                 where=reader.where,
             )
-        flow = Flow((), (reader.name,)) if isinstance(reader, STATEFUL) else self._through(reader, replace(way, cuts=way.cuts + 1))
+        flow = Flow((), (reader.name,)) if reader.stateful else self._through(reader, replace(way, cuts=way.cuts + 1))
         name = f"{way.start.name}/{reader.name}"
         cut = Cut(name, reader.name, source_of(way.start), level_of(way.start), node.columns, flow, remote, where=reader.where)
         return self._keep(cut, way)
@@ -127,42 +112,45 @@ class Routes:
         return cut.name
 
 
+@singledispatch
 def _steps(node: Node) -> tuple[Step, ...]:
-    if isinstance(node, Where):
-        return (Sieve(node.name, node.condition),)
-    if isinstance(node, Select):
-        return (Project(node.name, node.expressions),)
-    if isinstance(node, Explode):
-        return (Unnest(node.name, node.expression, node.into),)
-    if isinstance(node, ToStream):
-        return (Facts(node.name, node.input.keys),)
-    if isinstance(node, KeyBy | Union):
-        return ()
     raise TypeError(f"{type(node).__name__} is not a stateless step")
 
 
-def _unfused(reader: Node | Output) -> tuple[Typed, ...]:
-    """The expressions of a step's input that only Spark evaluates, each once."""
-    found = {typed.expression.text: typed for typed in _expressions(reader) if not typed.fused}
+@_steps.register
+def _(node: Where) -> tuple[Step, ...]:
+    return (Sieve(node.name, node.condition),)
+
+
+@_steps.register
+def _(node: Select) -> tuple[Step, ...]:
+    return (Project(node.name, node.made),)
+
+
+@_steps.register
+def _(node: Explode) -> tuple[Step, ...]:
+    return (Unnest(node.name, node.array, node.into),)
+
+
+@_steps.register
+def _(node: ToStream) -> tuple[Step, ...]:
+    return (Facts(node.name, node.input.keys),)
+
+
+@_steps.register
+def _(_: KeyBy | Union) -> tuple[Step, ...]:
+    return ()
+
+
+def _unfused(reader: Node) -> tuple[Typed, ...]:
+    """The expressions over a step's input that only Spark evaluates, each once."""
+    found = {typed.expression.text: typed for typed in reader.expressions if not typed.fused}
     return tuple(found.values())
-
-
-def _expressions(reader: Node | Output) -> Iterator[Typed]:
-    if isinstance(reader, Where):
-        yield reader.condition
-    elif isinstance(reader, Select):
-        yield from (typed for _, typed in reader.expressions)
-    elif isinstance(reader, Explode):
-        yield reader.expression
-    elif isinstance(reader, WindowAggregate | GroupAggregate):
-        for call in reader.calls:
-            yield from call.arguments
-            yield from () if call.filter is None else (call.filter,)
 
 
 def level_of(node: Node) -> int:
     """How many operators a record passes up to and including this one."""
-    return max((level_of(before) for before in node.inputs), default=0) + isinstance(node, STATEFUL)
+    return max((level_of(before) for before in node.inputs), default=0) + node.stateful
 
 
 def source_of(node: Node) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from headrace.operators.accounting import Accounting
+from headrace.operators.contract import Size, Stateful
 from headrace.operators.packet import Packet
-from headrace.operators.program import Place, Program, Stateful
+from headrace.operators.passage import Place
+from headrace.operators.program import Program
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
 
@@ -48,6 +50,13 @@ class Runner:
             fresh = self._program.operators[name].fresh(shard)
             fresh.restore(state.manifest(), self._stores[name, shard])
             self._states[name, shard] = fresh
+
+    def sizes(self) -> dict[str, Size]:
+        """How large the state of each operator is, over all shards."""
+        total = dict.fromkeys(self._program.operators, Size())
+        for (name, _), state in self._states.items():
+            total[name] = total[name].plus(state.size)
+        return total
 
     def _level(self, name: str, packets: list[Packet], time: EpochTime, accounting: Accounting) -> list[Packet]:
         rest = [packet for packet in packets if packet.target != name]

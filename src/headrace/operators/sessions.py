@@ -12,14 +12,17 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import accumulators, finishes, merges, partials
 from headrace.operators.changes import TIME, added, retracted
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
+from headrace.operators.windowing import Contents, windowed
+from headrace.plan.windows import Session
 
-START, STOP = "_start", "_end"
 _GROUP, _OLD, _NEW, _FIRED, _REVISION = "_group", "_old", "_new", "_fired", "_revision"
 _DUE, _SESSIONS, _NUMBER, _SUSPECT = "_due", "_sessions", "_number", "_suspect"
 
@@ -33,18 +36,26 @@ class SessionSpec:
     aggregates: tuple[Aggregate, ...]
     until: int = 0
 
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Records as small sessions."""
+        doubtful = records.select(self.is_suspect(time).alias("doubtful")).get_column("doubtful")
+        suspects = None
+        if doubtful.any():
+            suspects, records = records.filter(doubtful), records.filter(~doubtful)
+        bounded = records.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + self.gap).alias(STOP))
+        bounds = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
+        small = _grouped(bounded, self.by).group_by(*self.by, _GROUP).agg(partials(self.aggregates, bounds)).drop(_GROUP)
+        return Entered(small, records.height, suspects=suspects)
 
-def suspect(spec: SessionSpec, time: EpochTime) -> pl.Expr:
-    """Whether a record is late unless it joins a session that is still kept; only the state can tell."""
-    return pl.col(TIME) + spec.gap + spec.until <= time.before
+    def is_suspect(self, time: EpochTime) -> pl.Expr:
+        """Whether a record is late unless it joins a session that is still kept; only the state can tell."""
+        return pl.col(TIME) + self.gap + self.until <= time.before
 
+    def closing(self, moment: int) -> int:
+        return moment + self.gap
 
-def aggregate(spec: SessionSpec, records: pl.DataFrame) -> pl.DataFrame:
-    """Records as small sessions, ready for the shuffle."""
-    bounded = records.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + spec.gap).alias(STOP))
-    grouped = _grouped(bounded, spec.by)
-    bounds = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
-    return grouped.group_by(*spec.by, _GROUP).agg(partials(spec.aggregates, bounds)).drop(_GROUP)
+    def fresh(self, shard: int) -> Sessions:
+        return Sessions(self)
 
 
 class Sessions:
@@ -56,11 +67,7 @@ class Sessions:
         self._parts = [START, STOP, *accumulators(spec.aggregates), _FIRED, _REVISION]
 
     @property
-    def rows(self) -> int:
-        return self._state.rows
-
-    @property
-    def size(self) -> int:
+    def size(self) -> Size:
         return self._state.size
 
     def manifest(self) -> str:
@@ -69,23 +76,22 @@ class Sessions:
     def restore(self, manifest: str | None, store: Store) -> None:
         self._state.restore(json.loads(manifest) if manifest else None, store)
 
-    def run(
-        self, inputs: Sequence[pl.DataFrame], suspects: Sequence[pl.DataFrame], time: EpochTime, store: Store
-    ) -> tuple[list[pl.DataFrame], pl.DataFrame | None]:
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Take in small sessions and records that may be late; give the changelog of results, and the records that are late."""
-        doubtful = pl.concat(suspects).with_row_index(_NUMBER) if suspects else None
-        fresh = [frame.with_columns(pl.lit(None, pl.List(pl.UInt32)).alias(_SUSPECT)) for frame in inputs]
+        doubtful = pl.concat(arrived.suspects).with_row_index(_NUMBER) if arrived.suspects else None
+        fresh = [frame.with_columns(pl.lit(None, pl.List(pl.UInt32)).alias(_SUSPECT)) for frame in arrived.rows]
         if doubtful is not None:
             fresh.append(self._small(doubtful))
         old = self._touched(fresh, time)
         merged = self._merge(fresh, old)
         if merged is None:
-            return [], None
+            return Outcome()
         late = self._late(merged, doubtful, time)
         merged = merged.filter((pl.col(_OLD) > 0) | (pl.col(STOP) + self._spec.until > time.before))
         results = self._results(merged, old, time)
         self._keep(merged, old, time, store)
-        return results, late
+        count, lost = 0 if doubtful is None else doubtful.height, 0 if late is None else late.height
+        return Outcome(results, late, {"taken": count, "out": count - lost, "late": lost} if count else {})
 
     def _small(self, doubtful: pl.DataFrame) -> pl.DataFrame:
         """Each doubtful record as a session of its own that remembers which it is."""
@@ -206,3 +212,8 @@ def _inside(sessions: pl.DataFrame, replaced: pl.DataFrame, by: Sequence[str]) -
     """The sessions that lie inside one of the replaced stretches of their key."""
     pairs = sessions.join(replaced, on=list(by), how="inner", nulls_equal=True)
     return pairs.filter((pl.col(START) >= pl.col("_from")) & (pl.col(STOP) <= pl.col("_to"))).drop("_from", "_to")
+
+
+@windowed.register
+def _(window: Session, contents: Contents) -> SessionSpec:
+    return SessionSpec(microseconds(window.gap), contents.by, contents.aggregates, contents.until)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import polars as pl
 import pyarrow as pa
 
 from headrace.core.schema import TIMESTAMP
+from headrace.operators.legible import as_json
+
+# Where a record stands in its topic.
+PARTITION, OFFSET = "_partition", "_offset"
 
 _LATE = (
     pa.field("step", pa.string()),
@@ -30,7 +37,7 @@ def late_columns(stream: pa.Schema) -> pa.Schema:
     >>> late_columns(pa.schema([("reason", pa.string())])).names
     ['step', 'late_reason', 'watermark', 'window_start', 'window_end']
     """
-    return pa.schema([field.with_name(f"late_{field.name}") if field.name in stream.names else field for field in _LATE])
+    return pa.schema([field.with_name(name) for field, name in zip(_LATE, _names(stream.names), strict=True)])
 
 
 def late_topic(stream: str) -> str:
@@ -39,3 +46,28 @@ def late_topic(stream: str) -> str:
 
 def dead_topic(stream: str) -> str:
     return f"{stream}.dead"
+
+
+def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int) -> pl.DataFrame:
+    """Records as they came, with the step they were late for, why, the watermark then, and the window they missed."""
+    moment = pl.Datetime("us", "UTC")
+    reason = pl.lit("every window of the record is closed")
+    said = window.select(pl.lit(step).alias("step"), reason.alias("reason"), pl.lit(watermark).cast(moment), pl.all().cast(moment))
+    return original.hstack(said.rename(dict(zip(said.columns, _names(original.columns), strict=True))))
+
+
+def dead_letters(original: pl.DataFrame, places: pl.DataFrame, step: str, reasons: pl.Series) -> pl.DataFrame:
+    """Bad records as text, with the step they were bad for, why, and the place they came from."""
+    return pl.DataFrame(
+        {
+            "step": pl.Series([step] * len(reasons)),
+            "reason": reasons,
+            "partition": places.get_column(PARTITION).cast(pl.Int32),
+            "offset": places.get_column(OFFSET).cast(pl.Int64),
+            "record": as_json(original),
+        }
+    )
+
+
+def _names(taken: Sequence[str]) -> list[str]:
+    return [f"late_{field.name}" if field.name in taken else field.name for field in _LATE]

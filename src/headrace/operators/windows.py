@@ -6,30 +6,73 @@ Windows fire once when the watermark passes their end; with `until`, records tha
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.core.durations import microseconds
 from headrace.operators import changes
+from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
 from headrace.operators.changes import TIME
 from headrace.operators.chunks import Chunks
-from headrace.operators.panes import PANE, PaneTree, WindowSpec, merge_keys
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.panes import PANE, PaneTree, merge_keys
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
+from headrace.operators.windowing import Contents, windowed
+from headrace.plan.windows import Hopping
 
 _END, _REVISION, _STEP = "_end", "_revision", "_step"
 
 
-def late(spec: WindowSpec, time: EpochTime) -> pl.Expr:
-    """Whether every window of a record is past correction."""
-    return spec.last_end_of(pl.col(TIME)) + spec.until <= time.before
+@dataclass(frozen=True)
+class WindowSpec:
+    """Windows of `size` every `hop`, shifted by `offset`, kept for corrections until `until` after their end; in microseconds.
 
+    `by` has at least one column.
+    """
 
-def aggregate(spec: WindowSpec, records: pl.DataFrame) -> pl.DataFrame:
-    """Partial results of records by pane and key, ready for the shuffle."""
-    panes = records.with_columns(spec.pane_of(pl.col(TIME)).alias(PANE))
-    return panes.group_by(PANE, *spec.by).agg(partials(spec.aggregates))
+    size: int
+    hop: int
+    offset: int
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    until: int = 0
+
+    @property
+    def pane(self) -> int:
+        return math.gcd(self.size, self.hop)
+
+    def pane_of(self, time: pl.Expr) -> pl.Expr:
+        return (time - self.offset).floordiv(self.pane) * self.pane + self.offset
+
+    def last_end_of(self, time: pl.Expr) -> pl.Expr:
+        """The end of the last window that holds a time; it is late when that window is past `until`."""
+        return (time - self.offset).floordiv(self.hop) * self.hop + self.offset + self.size
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Partial results of records by pane and key."""
+        late = None
+        # If the earliest record is not late, none is.
+        if records.select(pl.col(TIME).min()).select(self.is_late(time)).item():
+            is_late = records.select(self.is_late(time).alias("late")).get_column("late")
+            end = self.last_end_of(pl.col(TIME))
+            late = records.filter(is_late).with_columns((end - self.size).alias(START), end.alias(STOP))
+            records = records.filter(~is_late)
+        panes = records.with_columns(self.pane_of(pl.col(TIME)).alias(PANE))
+        return Entered(panes.group_by(PANE, *self.by).agg(partials(self.aggregates)), records.height, late)
+
+    def is_late(self, time: EpochTime) -> pl.Expr:
+        """Whether every window of a record is past correction."""
+        return self.last_end_of(pl.col(TIME)) + self.until <= time.before
+
+    def closing(self, moment: int) -> int:
+        return (moment - self.offset) // self.hop * self.hop + self.offset + self.size
+
+    def fresh(self, shard: int) -> Windows:
+        return Windows(self)
 
 
 class Windows:
@@ -43,12 +86,8 @@ class Windows:
         self._revisions = Chunks("revision", _END, self._merge_revisions)
 
     @property
-    def rows(self) -> int:
-        return self._panes.rows + self._revisions.rows
-
-    @property
-    def size(self) -> int:
-        return self._panes.size + self._revisions.size
+    def size(self) -> Size:
+        return self._panes.size.plus(self._revisions.size)
 
     def manifest(self) -> str:
         return json.dumps([self._panes.manifest(), self._revisions.manifest()])
@@ -58,11 +97,11 @@ class Windows:
         self._tree.invalidate(self._panes.restore(panes, store))
         self._revisions.restore(revisions, store)
 
-    def run(self, inputs: Sequence[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Take in the partial results of an epoch: corrections of windows that fired before, then what the watermark has passed."""
         results = []
-        if inputs:
-            united = self._merge_panes(pl.concat(inputs))
+        if arrived.rows:
+            united = self._merge_panes(pl.concat(arrived.rows))
             corrected = self._corrected(united.filter(pl.col(PANE) < time.before), time) if self._spec.until else {}
             before = {end: list(self._tree.windows([end], only=added)) for end, added in corrected.items()}
             self._panes.add(united)
@@ -74,7 +113,7 @@ class Windows:
         self._panes.save(limit, store)
         self._tree.drop_before(limit)
         self._revisions.save(limit + self._spec.size, store)
-        return results
+        return Outcome(results)
 
     def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
         spec = self._spec
@@ -157,3 +196,9 @@ class Windows:
 def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """A left join on the key, where null equals null."""
     return left.join(right, on=by, how="left", nulls_equal=True)
+
+
+@windowed.register
+def _(window: Hopping, contents: Contents) -> WindowSpec:
+    size, hop, offset = (microseconds(length) for length in (window.size, window.hop, window.offset))
+    return WindowSpec(size, hop, offset, contents.by, contents.aggregates, contents.until)

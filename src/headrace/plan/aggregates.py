@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import type_name
+from headrace.plan.aggregation import Call
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.expressions.aggregates import AggregateCall, parse_aggregate
 from headrace.plan.expressions.kinds import MAX_DIGITS
-from headrace.plan.nodes import Call, Output
+from headrace.plan.nodes import Named
 
 _SAME_AS = {"mean": "avg", "first_value": "first", "last_value": "last", "any_value": "first", "count_if": "count"}
 _ARGUMENTS = {
@@ -27,7 +28,7 @@ _ARGUMENTS = {
 }
 
 
-def aggregation(outputs: Mapping[str, str], columns: pa.Schema, where: str | None) -> tuple[tuple[Call, ...], tuple[Output, ...]]:
+def aggregation(outputs: Mapping[str, str], columns: pa.Schema, where: str | None) -> tuple[tuple[Call, ...], tuple[Named, ...]]:
     """The calls that named aggregate expressions need, each once, and the expressions over their results."""
     if not outputs:
         raise PlanError("agg() without an aggregate", hint='name at least one: agg(views="count(*)")', where=where)
@@ -42,7 +43,7 @@ def aggregation(outputs: Mapping[str, str], columns: pa.Schema, where: str | Non
             finish = finish.replace(f"`{call.placeholder}`", f"`{made.placeholder}`")
         named.append((name, finish))
     results = pa.schema([pa.field(call.placeholder, call.type) for call in calls.values()])
-    return tuple(calls.values()), tuple(Output(name, check(parse(text, where), results)) for name, text in named)
+    return tuple(calls.values()), tuple(Named(name, check(parse(text, where), results)) for name, text in named)
 
 
 def _call(call: AggregateCall, columns: pa.Schema, placeholder: str, where: str | None) -> Call:

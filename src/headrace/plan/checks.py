@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import GroupAggregate, Node, ToStream, ToTable, WindowAggregate
+from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
+from headrace.plan.nodes import Node
+from headrace.plan.steps import ToStream
+from headrace.plan.tables import ToTable
 from headrace.plan.windows import Session
 
 
@@ -40,7 +43,7 @@ def refuse_a_window_over_a_table(node: Node) -> None:
 
 
 def refuse_an_order_without_time(node: Node) -> None:
-    if not isinstance(node, WindowAggregate | GroupAggregate) or node.input.watermarked:
+    if not isinstance(node, Aggregation) or node.input.watermarked:
         return
     for call in node.calls:
         if call.function in ("first", "last"):

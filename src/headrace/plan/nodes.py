@@ -1,28 +1,45 @@
 """The nodes of a plan: streams and tables, and the steps between them. Frozen; they say what, never how.
 
-Every node knows its columns, so that a mistake is found at the line that made it.
+Every node knows its columns, so that a mistake is found at the line that made it, and its words, so that a plan can be explained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import ClassVar
 
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP
+from headrace.core.schema import ddl
 from headrace.plan.expressions import Typed
-from headrace.plan.expressions.terms import Field
 from headrace.plan.watermarks import Watermark
-from headrace.plan.windows import Window
+
+
+@dataclass(frozen=True)
+class Named:
+    """A column and the expression that makes it."""
+
+    name: str
+    expression: Typed
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a step keeps from epoch to epoch, and when it lets go of it, in words."""
+
+    state: str = "nothing"
+    bound: str = ""
 
 
 @dataclass(frozen=True)
 class Node:
     """A stream or table of records. `where` is the user's file and line; `name` is unique in its app."""
+
+    stateful: ClassVar[bool] = False
+    """Whether an operator with state computes it."""
 
     name: str
     columns: pa.Schema = field(compare=False)
@@ -51,6 +68,36 @@ class Node:
         """How far behind the watermark its records may be, because a step before it still corrects results."""
         return max((node.lateness for node in self.inputs), default=timedelta(0))
 
+    @property
+    def expressions(self) -> Iterator[Typed]:
+        """What is evaluated for each record that comes in."""
+        return iter(())
+
+    @property
+    def results(self) -> tuple[Named, ...]:
+        """What is evaluated for each result that an operator gives out."""
+        return ()
+
+    @property
+    def placeholders(self) -> tuple[pa.Field, ...]:
+        """The columns that `results` are evaluated over, beside those that go out as they are."""
+        return ()
+
+    @property
+    def does(self) -> str:
+        """What the step does, in words. They tell whether a job may go on with its state."""
+        raise TypeError(f"{type(self).__name__} has no words")
+
+    @property
+    def memory(self) -> Memory:
+        return Memory()
+
+    @property
+    def foreign(self) -> str:
+        """Why Spark itself must evaluate the step; empty where it need not."""
+        typed = (*self.expressions, *(result.expression for result in self.results))
+        return next((one.reason for one in typed if not one.fused), "")
+
 
 @dataclass(frozen=True)
 class Source(Node):
@@ -64,6 +111,12 @@ class Source(Node):
     @property
     def watermarked(self) -> bool:
         return self.watermark is not None
+
+    @property
+    def does(self) -> str:
+        key = f", key {', '.join(self.key)}" if self.key else ""
+        time = f", time {self.time}, watermark {self.watermark}" if self.time else ""
+        return f"stream ({ddl(self.columns)}){key}{time}"
 
 
 @dataclass(frozen=True)
@@ -80,168 +133,6 @@ class Step(Node):
     def keys(self) -> tuple[str, ...]:
         kept = self.input.keys
         return kept if all(name in self.columns.names for name in kept) else ()
-
-
-@dataclass(frozen=True)
-class Where(Step):
-    """Only the records for which a condition is true."""
-
-    condition: Typed
-
-
-@dataclass(frozen=True)
-class Select(Step):
-    """Other columns, each from an expression."""
-
-    expressions: tuple[tuple[str, Typed], ...]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The key under its new names, if each of its columns is taken over as it is."""
-        taken = {typed.term.name: name for name, typed in reversed(self.expressions) if isinstance(typed.term, Field)}
-        kept = self.input.keys
-        return tuple(taken[name] for name in kept) if all(name in taken for name in kept) else ()
-
-
-@dataclass(frozen=True)
-class Explode(Step):
-    """One record for each element of an array column, under the name `into`."""
-
-    expression: Typed
-    into: str
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ()
-
-
-@dataclass(frozen=True)
-class Transform(Step):
-    """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; evaluated by Spark."""
-
-    function: Callable[[Any], Any] = field(compare=False)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ()
-
-
-@dataclass(frozen=True)
-class Union(Node):
-    """The records of several streams with the same columns."""
-
-    streams: tuple[Node, ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.streams
-
-
-@dataclass(frozen=True)
-class KeyBy(Step):
-    """The same records under another key."""
-
-    key: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One aggregate call of an aggregation: the arguments are typed over the input's columns."""
-
-    function: str
-    placeholder: str
-    arguments: tuple[Typed, ...]
-    filter: Typed | None
-    type: pa.DataType
-
-
-@dataclass(frozen=True)
-class Output:
-    """A result column: its name and the expression over the placeholders of the calls."""
-
-    name: str
-    expression: Typed
-
-
-@dataclass(frozen=True)
-class Emit:
-    """When results are given out. `until`: how long after its end a window may be corrected by late records."""
-
-    until: timedelta = timedelta(0)
-
-
-@dataclass(frozen=True)
-class WindowAggregate(Step):
-    """Aggregates per window and key."""
-
-    window: Window
-    by: tuple[str, ...]
-    calls: tuple[Call, ...]
-    outputs: tuple[Output, ...]
-    emit: Emit = Emit()
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (*self.by, "window_start")
-
-    @property
-    def changes(self) -> bool:
-        return super().changes or self.emit.until > timedelta(0)
-
-    @property
-    def lateness(self) -> timedelta:
-        return super().lateness + self.emit.until
-
-
-@dataclass(frozen=True)
-class GroupAggregate(Step):
-    """Aggregates per key over everything so far: a table. A key without records for `ttl` (event time) is forgotten."""
-
-    by: tuple[str, ...]
-    ttl: timedelta | None
-    calls: tuple[Call, ...]
-    outputs: tuple[Output, ...]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.by
-
-    @property
-    def changes(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class ToTable(Step):
-    """The latest record per key."""
-
-    key: tuple[str, ...]
-    ttl: timedelta | None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.key
-
-    @property
-    def changes(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class ToStream(Step):
-    """The changes of a table as facts: the columns, and `op` that says insert, update or delete."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def changes(self) -> bool:
-        return False
-
-
-WINDOW_COLUMNS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
-PANE_COLUMNS = (pa.field("pane", pa.string()), pa.field("revision", pa.int32()))
 
 
 def column(node: Node, name: str, role: str) -> pa.Field:

@@ -19,6 +19,10 @@ class View:
     node: Node
     key: tuple[str, ...]
 
+    @property
+    def does(self) -> str:
+        return f"view by {', '.join(self.key)}"
+
 
 @dataclass(frozen=True)
 class Sink:
@@ -27,6 +31,15 @@ class Sink:
     name: str
     node: Node
     target: Any
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Records of a sink lie where they come from: no key spreads them."""
+        return ()
+
+    @property
+    def does(self) -> str:
+        return f"sink to {self.target}"
 
 
 Output = View | Sink

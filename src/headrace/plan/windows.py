@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from math import gcd
 
-from headrace.core.durations import spelled
+from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
+from headrace.plan.nodes import Memory
 
 _NOTHING = timedelta(0)
 
@@ -33,6 +35,11 @@ class Hopping:
     def tumbling(self) -> bool:
         return self.size == self.hop
 
+    def memory(self, kept: timedelta) -> Memory:
+        """What is kept of windows that may be corrected for so long."""
+        pane = timedelta(microseconds=gcd(microseconds(self.size), microseconds(self.hop)))
+        return Memory(f"a row a key and pane of {spelled(pane)}", f"{spelled(self.size + kept)} behind the watermark")
+
     def __str__(self) -> str:
         kind = f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
         return f"{kind}, offset {spelled(self.offset)}" if self.offset else kind
@@ -47,6 +54,10 @@ class Session:
     def __post_init__(self) -> None:
         if self.gap <= _NOTHING:
             raise PlanError(f"a session gap of {spelled(self.gap)} ends every session at once", hint="give a duration above zero")
+
+    def memory(self, kept: timedelta) -> Memory:
+        """What is kept of sessions that may be corrected for so long."""
+        return Memory("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
         return f"session with gap {spelled(self.gap)}"

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from headrace.operators.accounting import Accounting
+from headrace.operators.contract import Stateful
 from headrace.operators.packet import Packet
-from headrace.operators.program import Place, Stateful
+from headrace.operators.passage import Place
 from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.worker import settle

@@ -20,8 +20,8 @@ from headrace.core.schema import ddl
 from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, as_upserts
 from headrace.operators.compiler import compiled
-from headrace.operators.program import OFFSET, PARTITION
 from headrace.operators.runner import Runner
+from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
@@ -109,6 +109,10 @@ class TestDriver:
     def accounting(self) -> list[dict[str, Any]]:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
         return self._accounting.rows()
+
+    def state(self) -> list[dict[str, Any]]:
+        """What each step with state keeps now: step, rows, bytes."""
+        return [{"step": step, "rows": size.rows, "bytes": size.bytes} for step, size in self._runner.sizes().items()]
 
     @property
     def watermark(self) -> datetime | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.operators.aggregate import Aggregate
+from headrace.operators.contract import Arrived, Outcome, Spec, Stateful
+from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, EpochTime
 
 Record = tuple[str | None, int, int]
@@ -70,3 +72,15 @@ def by_key(records: list[Record]) -> dict[str | None, list[tuple[int, int]]]:
     for key, time, value in records:
         groups[key].append((time, value))
     return groups
+
+
+def entered(spec: Spec, records: pl.DataFrame) -> pl.DataFrame:
+    """What crosses the shuffle of records that are judged already."""
+    return spec.enter(records, EpochTime(0, BEGINNING, BEGINNING)).rows
+
+
+def run(state: Stateful, rows: list[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
+    """What a shard gives out in an epoch to which nothing doubtful came."""
+    outcome: Outcome = state.run(Arrived(rows), time, store)
+    assert outcome.late is None
+    return list(outcome.results)

@@ -9,13 +9,14 @@ import polars as pl
 from headrace.operators.candidates import Candidates, CandidateSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
+from tests.fast.operators.stories import run
 
 SPEC = CandidateSpec(("k",), ("id",), None)
 SCHEMA = {"k": pl.String, "id": pl.Int64, "value": pl.Int64, "_time": pl.Int64, "_op": pl.Int8}
 Row = tuple[str | None, int, int, int]
 
 
-def run(seed: int) -> None:
+def perform(seed: int) -> None:
     chance = random.Random(seed)
     operator, store = Candidates(SPEC, 0), MemoryStore()
     holds: dict[int, Row] = {}
@@ -29,7 +30,7 @@ def run(seed: int) -> None:
                 holds[number] = (chance.choice(["a", "b", None]), number, chance.randrange(100), chance.randrange(6))
                 changelog.append((*holds[number], 1))
         inputs = [pl.DataFrame(changelog, schema=SCHEMA, orient="row")] if changelog else []
-        for row in [row for part in operator.run(inputs, EpochTime(epoch, 0, 0), store) for row in part.select(*SCHEMA).rows()]:
+        for row in [row for part in run(operator, inputs, EpochTime(epoch, 0, 0), store) for row in part.select(*SCHEMA).rows()]:
             if row[-1] > 0:
                 assert row[0] not in held, f"seed {seed}: given out twice without being retracted"
                 held[row[0]] = row[:-1]
@@ -46,4 +47,4 @@ def run(seed: int) -> None:
 
 def test_the_latest_that_still_holds_is_given_out() -> None:
     for seed in range(15):
-        run(seed)
+        perform(seed)

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec, aggregate, latest
+from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
-from tests.fast.operators.stories import AGGREGATES, CHANGING, by_key, changelog, frame, story, summary
+from tests.fast.operators.stories import AGGREGATES, CHANGING, by_key, changelog, entered, frame, run, story, summary
 
 
 def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str]) -> None:
@@ -29,7 +29,7 @@ def test_group_aggregates_equal_plain_python_over_restarts() -> None:
         groups, sent = Groups(spec, shard=0), []
         for time, records in story(seed).epochs:
             sent += records
-            results = groups.run([aggregate(spec, frame(records))] if records else [], time, store)
+            results = run(groups, [entered(spec, frame(records))] if records else [], time, store)
             apply(held, results, ["n", "total", "top", "latest"])
             if chance.random() < 0.3:
                 manifest, groups = groups.manifest(), Groups(spec, shard=0)
@@ -43,7 +43,7 @@ def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
         table = Latest(spec, shard=0)
         for time, records in story(seed).epochs:
             sent += records
-            apply(held, table.run([latest(spec, frame(records))] if records else [], time, store), ["_time", "x"])
+            apply(held, run(table, [entered(spec, frame(records))] if records else [], time, store), ["_time", "x"])
         wanted = {}
         for key, at, value in sent:
             if key not in wanted or at >= wanted[key][0]:
@@ -54,29 +54,29 @@ def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
 def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec, shard=0)
-    apply(held, groups.run([aggregate(spec, frame([("old", 0, 1)]))], EpochTime(1, 0, 0), store), ["n"])
+    apply(held, run(groups, [entered(spec, frame([("old", 0, 1)]))], EpochTime(1, 0, 0), store), ["n"])
     for epoch in range(2, 40):
         records = [("new", epoch * 10, 1)]
-        apply(held, groups.run([aggregate(spec, frame(records))], EpochTime(epoch, epoch * 10 - 10, epoch * 10), store), ["n"])
+        apply(held, run(groups, [entered(spec, frame(records))], EpochTime(epoch, epoch * 10 - 10, epoch * 10), store), ["n"])
     assert held == {"new": (38,)}
-    assert groups.rows == 1
-    apply(held, groups.run([aggregate(spec, frame([("old", 400, 1)]))], EpochTime(40, 400, 400), store), ["n"])
+    assert groups.size.rows == 1
+    apply(held, run(groups, [entered(spec, frame([("old", 400, 1)]))], EpochTime(40, 400, 400), store), ["n"])
     assert held["old"] == (1,)
 
 
 def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_before() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec, shard=0)
-    apply(held, groups.run([aggregate(spec, frame([("a", 0, 1), ("b", 50, 1)]))], EpochTime(1, 0, 50), store), ["n"])
-    apply(held, groups.run([], EpochTime(2, 50, 99), store), ["n"])
+    apply(held, run(groups, [entered(spec, frame([("a", 0, 1), ("b", 50, 1)]))], EpochTime(1, 0, 50), store), ["n"])
+    apply(held, run(groups, [], EpochTime(2, 50, 99), store), ["n"])
     assert set(held) == {"a", "b"}
-    apply(held, groups.run([], EpochTime(3, 99, 100), store), ["n"])
+    apply(held, run(groups, [], EpochTime(3, 99, 100), store), ["n"])
     assert set(held) == {"b"}
     manifest, groups = groups.manifest(), Groups(spec, shard=0)
     groups.restore(manifest, store)
-    apply(held, groups.run([], EpochTime(4, 100, 150), store), ["n"])
+    apply(held, run(groups, [], EpochTime(4, 100, 150), store), ["n"])
     assert held == {}
-    assert groups.rows == 0
+    assert groups.size.rows == 0
 
 
 def test_a_key_whose_records_were_all_taken_back_is_gone() -> None:
@@ -85,6 +85,6 @@ def test_a_key_whose_records_were_all_taken_back_is_gone() -> None:
     for epoch, records in enumerate(
         [[("a", 0, 5, 1), ("b", 0, 1, 1)], [("a", 0, 5, -1)], [("a", 0, 7, 1)], [("a", 0, 7, -1), ("a", 0, 8, 1)]]
     ):
-        apply(held, groups.run([aggregate(spec, changelog(records))], EpochTime(epoch, 0, 0), store), ["n", "total"])
+        apply(held, run(groups, [entered(spec, changelog(records))], EpochTime(epoch, 0, 0), store), ["n", "total"])
         assert held == [{"a": (1, 5), "b": (1, 1)}, {"b": (1, 1)}, {"a": (1, 7), "b": (1, 1)}, {"a": (1, 8), "b": (1, 1)}][epoch]
-        assert groups.rows == len(held)
+        assert groups.size.rows == len(held)

@@ -48,7 +48,7 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
                 there.restore(here.manifest(), store)
                 here, there = there, here
             assert held(here.where(pl.lit(True))) == model, f"seed {seed}, epoch {epoch}"
-            assert here.rows == len(model)
+            assert here.size.rows == len(model)
 
 
 def test_what_a_failed_epoch_changed_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,5 +83,5 @@ def test_removed_keys_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> N
     for epoch in range(64):
         rows = pl.DataFrame({"a": [epoch, epoch - 1], "v": [epoch, None], GONE: [False, True]})
         state.put(rows, store)
-    assert state.rows == 1
+    assert state.size.rows == 1
     assert sum(len(blob) for blob in store.blobs.values()) < 5_000

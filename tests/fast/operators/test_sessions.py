@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import polars as pl
 import pytest
 
-from headrace.operators.sessions import Sessions, SessionSpec, aggregate, suspect
+from headrace.operators.contract import Arrived
+from headrace.operators.sessions import Sessions, SessionSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
-from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
+from tests.fast.operators.stories import AGGREGATES, Record, entered, frame, run, story, summary
 
 Key = tuple[str | None, int, int]
 Held = dict[Key, tuple[int, ...]]
@@ -57,7 +59,7 @@ class Oracle:
         return max(at for at, _ in session) + self._gap
 
 
-def apply(held: Held, results: list[pl.DataFrame], seed: int) -> None:
+def apply(held: Held, results: Sequence[pl.DataFrame], seed: int) -> None:
     for row in [row for result in results for row in result.to_dicts()]:
         key = (row["k"], round(row["window_start"].timestamp() * 1e6), round(row["window_end"].timestamp() * 1e6))
         value = (row["n"], row["total"], row["top"], row["latest"])
@@ -77,32 +79,32 @@ def test_the_changelog_equals_plain_python_under_disorder_lateness_and_restarts(
         oracle, held = Oracle(spec.gap, spec.until), Held()
         for time, records in told.epochs:
             arrived = frame(records)
-            doubtful, sure = arrived.filter(suspect(spec, time)), arrived.filter(~suspect(spec, time))
+            doubtful, sure = arrived.filter(spec.is_suspect(time)), arrived.filter(~spec.is_suspect(time))
             cut = chance.randrange(len(sure) + 1)
-            parts = [aggregate(spec, part) for part in (sure[:cut], sure[cut:]) if len(part)]
-            results, late = sessions.run(parts, [doubtful] if len(doubtful) else [], time, store)
-            apply(held, results, seed)
+            parts = [entered(spec, part) for part in (sure[:cut], sure[cut:]) if len(part)]
+            outcome = sessions.run(Arrived(parts, [doubtful] if len(doubtful) else []), time, store)
+            apply(held, outcome.results, seed)
             wanted = oracle.epoch(records, time)
-            given = [] if late is None else late.select("k", "_time", "x").rows()
+            given = [] if outcome.late is None else outcome.late.select("k", "_time", "x").rows()
             assert sorted(given, key=str) == sorted(wanted, key=str), f"seed {seed}: late"
+            counted = {"taken": len(doubtful), "out": len(doubtful) - len(given), "late": len(given)}
+            assert outcome.counts == (counted if len(doubtful) else {})
             if chance.random() < 0.3:
                 manifest, sessions = sessions.manifest(), Sessions(spec)
                 sessions.restore(manifest, store)
-        results, _ = sessions.run([], [], told.end, store)
-        apply(held, results, seed)
+        apply(held, run(sessions, [], told.end, store), seed)
         oracle.epoch((), told.end)
         assert held == oracle.final, f"seed {seed}"
-        assert sessions.rows == 0, f"seed {seed}: state is left behind"
+        assert sessions.size.rows == 0, f"seed {seed}: state is left behind"
 
 
 def test_two_sessions_joined_by_a_late_record_are_both_retracted() -> None:
     spec = SessionSpec(10, ("k",), AGGREGATES, until=100)
     sessions, store, held = Sessions(spec), MemoryStore(), Held()
-    first, _ = sessions.run([aggregate(spec, frame([("a", 0, 1), ("a", 15, 2)]))], [], EpochTime(1, -100, 40), store)
+    first = run(sessions, [entered(spec, frame([("a", 0, 1), ("a", 15, 2)]))], EpochTime(1, -100, 40), store)
     apply(held, first, 0)
     assert set(held) == {("a", 0, 10), ("a", 15, 25)}
-    second, late = sessions.run([aggregate(spec, frame([("a", 8, 3)]))], [], EpochTime(2, 40, 40), store)
-    assert late is None
+    second = run(sessions, [entered(spec, frame([("a", 8, 3)]))], EpochTime(2, 40, 40), store)
     assert [result["_op"].to_list() for result in second] == [[-1, -1], [1]]
     assert second[1].select("pane", "revision").rows() == [("late", 1)]
     apply(held, second, 0)

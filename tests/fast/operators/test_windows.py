@@ -8,16 +8,15 @@ from collections import defaultdict
 import polars as pl
 import pytest
 
-from headrace.operators.panes import WindowSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.windows import Windows, aggregate, late
-from tests.fast.operators.stories import AGGREGATES, CHANGING, Record, changelog, frame, story, summary
+from headrace.operators.windows import Windows, WindowSpec
+from tests.fast.operators.stories import AGGREGATES, CHANGING, Record, changelog, entered, frame, run, story, summary
 
 Key = tuple[str | None, int]
 
 
-def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str, int]]], dict[Key, tuple[int, ...]]]:
+def performed(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str, int]]], dict[Key, tuple[int, ...]]]:
     chance = random.Random(seed)
     hop = chance.choice([1, 2, 5, 10])
     size = hop * chance.choice([1, 1, 2, 3, 7])
@@ -42,20 +41,20 @@ def run(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tuple[str
 
     for time, records in told.epochs:
         arrived = frame(records)
-        good = arrived.filter(~late(spec, time))
+        good = arrived.filter(~spec.is_late(time))
         accepted += [(record, time.before) for record in good.rows()]
         cut = chance.randrange(len(good) + 1)
-        parts = [aggregate(spec, part) for part in (good[:cut], good[cut:]) if len(part)]
-        take(windows.run(parts, time, store))
+        parts = [entered(spec, part) for part in (good[:cut], good[cut:]) if len(part)]
+        take(run(windows, parts, time, store))
         if chance.random() < 0.5:
             # A worker that was here before comes back with what it knew then, after an epoch that may have failed in between.
             manifest = windows.manifest()
             if chance.random() < 0.3:
-                windows.run(parts, EpochTime(time.epoch + 1, time.after, time.after + 1), MemoryStore(dict(store.blobs)))
+                run(windows, parts, EpochTime(time.epoch + 1, time.after, time.after + 1), MemoryStore(dict(store.blobs)))
             others.append(windows)
             windows = others.pop(chance.randrange(len(others)))
             windows.restore(manifest, store)
-    take(windows.run([], told.end, store))
+    take(run(windows, [], told.end, store))
     assert not store.blobs, "every window has fired and can't be corrected any more, yet state is left"
     return results, panes, expected(spec, accepted)
 
@@ -74,7 +73,7 @@ def expected(spec: WindowSpec, accepted: list[tuple[Record, int]]) -> dict[Key, 
 @pytest.mark.parametrize("block", range(4))
 def test_results_equal_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
     for seed in range(block * 8, block * 8 + 8):
-        results, panes, wanted = run(seed)
+        results, panes, wanted = performed(seed)
         assert results == wanted, f"seed {seed}"
         for key, given in panes.items():
             assert [revision for _, revision in given] == list(range(len(given))), f"seed {seed}, window {key}: {given}"
@@ -84,8 +83,8 @@ def test_results_equal_plain_python_under_disorder_lateness_and_restarts(block: 
 def test_a_window_that_fires_because_the_stream_is_silent_says_so() -> None:
     spec = WindowSpec(10, 10, 0, ("k",), AGGREGATES)
     windows, store = Windows(spec), MemoryStore()
-    windows.run([aggregate(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
-    (result,) = windows.run([], EpochTime(2, 1, 10, idle=True), store)
+    run(windows, [entered(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
+    (result,) = run(windows, [], EpochTime(2, 1, 10, idle=True), store)
     assert result["pane"].to_list() == ["idle"]
 
 
@@ -94,8 +93,8 @@ def test_a_window_of_1440_panes_unites_few_frames() -> None:
     spec = WindowSpec(1440 * minute, minute, 0, ("k",), AGGREGATES)
     windows, store = Windows(spec), MemoryStore()
     records = [("a", at * minute, 1) for at in range(3000)]
-    windows.run([aggregate(spec, frame(records))], EpochTime(1, 2999 * minute, 2999 * minute), store)
-    (result,) = windows.run([], EpochTime(2, 2999 * minute, 3000 * minute), store)
+    run(windows, [entered(spec, frame(records))], EpochTime(1, 2999 * minute, 2999 * minute), store)
+    (result,) = run(windows, [], EpochTime(2, 2999 * minute, 3000 * minute), store)
     assert result["n"].to_list() == [1440]
     assert len(windows._tree._cover(1561 * minute, 3000 * minute)) <= 22
 
@@ -104,19 +103,19 @@ def test_a_window_whose_records_were_all_taken_back_has_no_result() -> None:
     spec = WindowSpec(10, 10, 0, ("k",), CHANGING, until=100)
     windows, store = Windows(spec), MemoryStore()
 
-    def run(records: list[tuple[str | None, int, int, int]], time: EpochTime) -> list[tuple[str, int, int, int]]:
-        results = windows.run([aggregate(spec, changelog(records))] if records else [], time, store)
+    def given(records: list[tuple[str | None, int, int, int]], time: EpochTime) -> list[tuple[str, int, int, int]]:
+        results = run(windows, [entered(spec, changelog(records))] if records else [], time, store)
         return [row for result in results for row in result.select("k", "n", "revision", "_op").rows()]
 
-    assert run([("a", 1, 5, 1), ("b", 1, 5, 1)], EpochTime(1, 0, 5)) == []
-    assert run([("a", 1, 5, -1)], EpochTime(2, 5, 10)) == [("b", 1, 0, 1)]
-    assert run([("b", 1, 5, -1)], EpochTime(3, 10, 11)) == [("b", 1, 0, -1)]
-    assert run([("b", 1, 6, 1)], EpochTime(4, 11, 12)) == [("b", 1, 1, 1)]
-    assert run([("a", 1, 7, 1)], EpochTime(5, 12, 13)) == [("a", 1, 0, 1)]
+    assert given([("a", 1, 5, 1), ("b", 1, 5, 1)], EpochTime(1, 0, 5)) == []
+    assert given([("a", 1, 5, -1)], EpochTime(2, 5, 10)) == [("b", 1, 0, 1)]
+    assert given([("b", 1, 5, -1)], EpochTime(3, 10, 11)) == [("b", 1, 0, -1)]
+    assert given([("b", 1, 6, 1)], EpochTime(4, 11, 12)) == [("b", 1, 1, 1)]
+    assert given([("a", 1, 7, 1)], EpochTime(5, 12, 13)) == [("a", 1, 0, 1)]
 
 
 def test_everything_fires_at_the_end_of_time() -> None:
     spec = WindowSpec(10, 5, 0, ("k",), AGGREGATES)
     windows, store = Windows(spec), MemoryStore()
-    results = windows.run([aggregate(spec, frame([("a", 7, 1)]))], EpochTime(1, BEGINNING, END), store)
+    results = run(windows, [entered(spec, frame([("a", 7, 1)]))], EpochTime(1, BEGINNING, END), store)
     assert sorted(row["window_start"].timestamp() * 1e6 for row in pl.concat(results).to_dicts()) == pytest.approx([0, 5])

@@ -251,3 +251,20 @@ def test_a_stream_without_a_time_is_counted_and_kept_in_the_order_of_arrival() -
         driver.send("pages", [{"page": "/a", "place": "mid"}])
         assert driver.rows("counts") == [{"page": "/a", "records": 3, "least": "end"}]
         assert driver.rows("places") == [{"page": "/a", "place": "mid"}]
+
+
+def test_the_size_of_the_state_is_known_for_each_step_and_falls_when_windows_close() -> None:
+    app = Declaration("counts")
+    views = page_views(app)
+    app.view("per_url", views.window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    app.view("per_user", views.group("user", ttl="10 minutes").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00"), view("/b", "12:00:01"), view("/b", "12:01:01", user="v")])
+        sizes = {size["step"]: size for size in driver.state()}
+        assert {step: size["rows"] for step, size in sizes.items()} == {"page_views.window": 3, "page_views.group": 2}
+        assert all(size["bytes"] > 0 for size in sizes.values())
+        driver.advance("2026-01-01T12:11:00Z")
+        driver.send("page_views", [view("/c", "12:11:00", user="w")])
+        assert {size["step"]: size["rows"] for size in driver.state()} == {"page_views.window": 1, "page_views.group": 2}
+        driver.advance("2026-01-01T12:11:01Z")
+        assert {size["step"]: size["rows"] for size in driver.state()} == {"page_views.window": 1, "page_views.group": 1}

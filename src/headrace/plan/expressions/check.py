@@ -41,6 +41,11 @@ class Typed:
     reason: str
     term: Term
 
+    @property
+    def words(self) -> str:
+        """The text on one line."""
+        return " ".join(self.expression.text.split())
+
 
 def check(expression: Expression, schema: pa.Schema) -> Typed:
     """Resolve names as Spark does (whatever their case), infer the type, and refuse what Spark would refuse.

@@ -1,0 +1,44 @@
+"""The calls of an aggregation as its operator sees them: aggregates over columns, and the arguments in those columns."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from headrace.core.errors import PlanError
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import FUNCTIONS
+from headrace.operators.expressions.dtypes import dtype
+from headrace.plan.aggregation import Aggregation, Call
+from headrace.plan.expressions import Typed
+
+
+def aggregates_of(node: Aggregation) -> tuple[tuple[Aggregate, ...], tuple[tuple[str, Typed], ...]]:
+    """The aggregates of a step, and their arguments and filters under the names of the columns they read."""
+    arguments: dict[str, Typed] = {}
+    aggregates = []
+    for call in node.calls:
+        _refuse_irrevocable(node, call)
+        names = tuple(f"{call.placeholder}.{place}" for place in range(len(call.arguments)))
+        arguments |= dict(zip(names, call.arguments, strict=True))
+        condition = f"{call.placeholder}.filter" if call.filter is not None else None
+        if condition is not None and call.filter is not None:
+            arguments[condition] = call.filter
+        aggregates.append(_aggregate(call, names, condition, node.input.changes))
+    return tuple(aggregates), tuple(arguments.items())
+
+
+def _aggregate(call: Call, names: tuple[str, ...], condition: str | None, signed: bool) -> Aggregate:
+    given = call.arguments[-1].type if call.arguments else None
+    taken = pl.Null() if given is None else dtype(given)
+    text = f"{call.function}({', '.join(argument.expression.text for argument in call.arguments)})"
+    return Aggregate(call.function, call.placeholder, names, condition, dtype(call.type), signed, taken, text)
+
+
+def _refuse_irrevocable(node: Aggregation, call: Call) -> None:
+    if node.input.changes and not FUNCTIONS[call.function].invertible:
+        raise PlanError(
+            f"{call.function} over {node.input.name!r}, whose results change",
+            why=f"a {call.function} that counted a result cannot take it out again when it is corrected",
+            hint="use count, sum or avg, or leave out until= before it",
+            where=node.where,
+        )

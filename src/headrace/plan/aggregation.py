@@ -1,0 +1,136 @@
+"""The steps of a plan that compute aggregates: per window, and per key over everything so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+import pyarrow as pa
+
+from headrace.core.durations import spelled
+from headrace.core.schema import TIMESTAMP
+from headrace.plan.expressions import Typed
+from headrace.plan.nodes import Memory, Named, Step
+from headrace.plan.tables import row_a_key
+from headrace.plan.windows import Window
+
+WINDOW_COLUMNS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
+PANE_COLUMNS = (pa.field("pane", pa.string()), pa.field("revision", pa.int32()))
+
+
+@dataclass(frozen=True)
+class Call:
+    """One aggregate call of an aggregation: the arguments are typed over the input's columns."""
+
+    function: str
+    placeholder: str
+    arguments: tuple[Typed, ...]
+    filter: Typed | None
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        arguments = ", ".join(argument.words for argument in self.arguments) or "*"
+        return f"{self.function}({arguments})" + (f" filter (where {self.filter.words})" if self.filter is not None else "")
+
+
+@dataclass(frozen=True)
+class Aggregation(Step):
+    """Aggregates per key. The expressions of `outputs` are over the placeholders of the calls."""
+
+    stateful: ClassVar[bool] = True
+
+    by: tuple[str, ...]
+    calls: tuple[Call, ...]
+    outputs: tuple[Named, ...]
+
+    @property
+    def expressions(self) -> Iterator[Typed]:
+        for call in self.calls:
+            yield from call.arguments
+            yield from () if call.filter is None else (call.filter,)
+
+    @property
+    def results(self) -> tuple[Named, ...]:
+        return self.outputs
+
+    @property
+    def placeholders(self) -> tuple[pa.Field, ...]:
+        return tuple(pa.field(call.placeholder, call.type) for call in self.calls)
+
+    @property
+    def computes(self) -> str:
+        """The aggregates as the user wrote them."""
+        words = []
+        for output in self.outputs:
+            text = output.expression.words
+            for call in self.calls:
+                text = text.replace(f"`{call.placeholder}`", str(call))
+            words.append(f"{text} as {output.name}")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Emit:
+    """When results are given out. `until`: how long after its end a window may be corrected by late records."""
+
+    until: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Aggregation):
+    """Aggregates per window and key."""
+
+    window: Window
+    emit: Emit = Emit()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.by, "window_start")
+
+    @property
+    def changes(self) -> bool:
+        return super().changes or self.emit.until > timedelta(0)
+
+    @property
+    def lateness(self) -> timedelta:
+        return super().lateness + self.emit.until
+
+    @property
+    def kept(self) -> timedelta:
+        """How long after its end a window is kept: corrections of a step before it come late by as much as that one allows."""
+        return self.emit.until + self.input.lateness
+
+    @property
+    def does(self) -> str:
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        until = f", corrected until {spelled(self.emit.until)} after its end" if self.emit.until else ""
+        return f"{self.window}{by}: {self.computes}{until}"
+
+    @property
+    def memory(self) -> Memory:
+        return self.window.memory(self.kept)
+
+
+@dataclass(frozen=True)
+class GroupAggregate(Aggregation):
+    """Aggregates per key over everything so far: a table. A key without records for `ttl` (event time) is forgotten."""
+
+    ttl: timedelta | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
+    def changes(self) -> bool:
+        return True
+
+    @property
+    def does(self) -> str:
+        return f"group by {', '.join(self.by)}: {self.computes}"
+
+    @property
+    def memory(self) -> Memory:
+        return row_a_key(self.ttl)

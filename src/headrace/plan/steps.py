@@ -1,0 +1,131 @@
+"""The steps of a plan that judge each record by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace.plan.expressions import Typed
+from headrace.plan.expressions.terms import Field
+from headrace.plan.nodes import Node, Step
+
+
+@dataclass(frozen=True)
+class Where(Step):
+    """Only the records for which a condition is true."""
+
+    condition: Typed
+
+    @property
+    def expressions(self) -> Iterator[Typed]:
+        yield self.condition
+
+    @property
+    def does(self) -> str:
+        return f"where {self.condition.words}"
+
+
+@dataclass(frozen=True)
+class Select(Step):
+    """Other columns, each from an expression."""
+
+    made: tuple[tuple[str, Typed], ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key under its new names, if each of its columns is taken over as it is."""
+        taken = {typed.term.name: name for name, typed in reversed(self.made) if isinstance(typed.term, Field)}
+        kept = self.input.keys
+        return tuple(taken[name] for name in kept) if all(name in taken for name in kept) else ()
+
+    @property
+    def expressions(self) -> Iterator[Typed]:
+        return (typed for _, typed in self.made)
+
+    @property
+    def does(self) -> str:
+        words = (name if typed.words.strip("`") == name else f"{typed.words} as {name}" for name, typed in self.made)
+        return f"select {', '.join(words)}"
+
+
+@dataclass(frozen=True)
+class Explode(Step):
+    """One record for each element of an array column, under the name `into`."""
+
+    array: Typed
+    into: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def expressions(self) -> Iterator[Typed]:
+        yield self.array
+
+    @property
+    def does(self) -> str:
+        return f"one record for each element of {self.array.words}, as {self.into}"
+
+
+@dataclass(frozen=True)
+class Transform(Step):
+    """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; evaluated by Spark."""
+
+    function: Callable[[Any], Any] = field(compare=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def does(self) -> str:
+        return f"transform {getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    @property
+    def foreign(self) -> str:
+        return "its function takes a PySpark DataFrame"
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """The records of several streams with the same columns."""
+
+    streams: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.streams
+
+    @property
+    def does(self) -> str:
+        return "union"
+
+
+@dataclass(frozen=True)
+class KeyBy(Step):
+    """The same records under another key."""
+
+    key: tuple[str, ...]
+
+    @property
+    def does(self) -> str:
+        return f"key by {', '.join(self.key)}"
+
+
+@dataclass(frozen=True)
+class ToStream(Step):
+    """The changes of a table as facts: the columns, and `op` that says insert, update or delete."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def changes(self) -> bool:
+        return False
+
+    @property
+    def does(self) -> str:
+        return "changes as facts"

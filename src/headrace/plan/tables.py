@@ -1,0 +1,41 @@
+"""The step of a plan that keeps the latest record of each key, and what such steps remember."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from headrace.core.durations import spelled
+from headrace.plan.nodes import Memory, Step
+
+
+@dataclass(frozen=True)
+class ToTable(Step):
+    """The latest record per key."""
+
+    stateful: ClassVar[bool] = True
+
+    key: tuple[str, ...]
+    ttl: timedelta | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
+    def changes(self) -> bool:
+        return True
+
+    @property
+    def does(self) -> str:
+        return f"latest record by {', '.join(self.key)}"
+
+    @property
+    def memory(self) -> Memory:
+        return row_a_key(self.ttl)
+
+
+def row_a_key(ttl: timedelta | None) -> Memory:
+    """The memory of a step that keeps one row for each key until it has been silent for `ttl`."""
+    return Memory("a row a key", f"{spelled(ttl)} after a key's last record" if ttl is not None else "none: as many as there are keys")
