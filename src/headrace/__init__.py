@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from headrace.log.producer import Producer as Producer
     from headrace.log.topic import Topic as Topic
     from headrace.log.topic import TopicConfig as TopicConfig
+    from headrace.plan.own import Aggregate as Aggregate
     from headrace.testing.driver import TestDriver as TestDriver
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Aggregate": "headrace.plan.own",
     "App": "headrace.app",
     "ConnectorError": "headrace.core.errors",
     "Consumer": "headrace.log.consumer",

@@ -10,7 +10,9 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
+from headrace.plan.aggregates import check_own
 from headrace.plan.nodes import Node, Source, column
+from headrace.plan.own import Aggregate
 from headrace.plan.plan import Output, Plan, Sink, View
 from headrace.plan.tables import ToTable
 from headrace.plan.watermarks import Watermark
@@ -24,6 +26,7 @@ class Declaration:
         self._names: Counter[str] = Counter()
         self._sources: dict[str, Source] = {}
         self._outputs: dict[str, Output] = {}
+        self.aggregates: dict[str, Aggregate] = {}
 
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
@@ -65,6 +68,11 @@ class Declaration:
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
         """Write the records of a stream, or the changes of a table, to another system, each epoch once."""
         self._output(Sink(name or f"{stream.name}.sink", stream.node, target), caller())
+
+    def aggregate(self, name: str, function: Aggregate) -> None:
+        """Let `agg` know an aggregate function of your own: afterwards `agg(mean="geometric_mean(price)")` works."""
+        check_own(name, function, caller())
+        self.aggregates[name.lower()] = function
 
     def plan(self) -> Plan:
         """What was declared so far."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from headrace.plan.aggregates import aggregation
 from headrace.plan.aggregation import PANE_COLUMNS, WINDOW_COLUMNS, Emit, GroupAggregate, WindowAggregate
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.nodes import Node, column
+from headrace.plan.own import Aggregate
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.windows import Window
@@ -26,7 +27,10 @@ Names = str | Sequence[str]
 
 
 class Namer(Protocol):
-    """Gives each step of an app its own name."""
+    """Gives each step of an app its own name, and knows the app's own aggregate functions."""
+
+    @property
+    def aggregates(self) -> Mapping[str, Aggregate]: ...
 
     def step_name(self, base: str) -> str: ...
 
@@ -200,7 +204,7 @@ class Windowed:
         """
         at = caller()
         node = self._stream.node
-        calls, outputs = aggregation(aggregates, node.columns, at)
+        calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
         keys = [node.columns.field(name) for name in self._by]
         results = [pa.field(output.name, output.expression.type) for output in outputs]
         columns = pa.schema([*keys, *WINDOW_COLUMNS, *results, *PANE_COLUMNS])
@@ -229,7 +233,7 @@ class Grouped:
         """Aggregates per key over everything so far: a table that every record of a key updates."""
         at = caller()
         node = self._stream.node
-        calls, outputs = aggregation(aggregates, node.columns, at)
+        calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
         results = [pa.field(output.name, output.expression.type) for output in outputs]
         columns = pa.schema([*(node.columns.field(name) for name in self._by), *results])
         _refuse_twice(columns, at)

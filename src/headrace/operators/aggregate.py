@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.plan.aggregation import Options
+from headrace.plan.own import Aggregate as Own
+
 Accumulators = Mapping[str, pl.Expr]
 _UNTYPED = pl.Null()
 
@@ -16,7 +19,8 @@ class Aggregate:
     """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column.
 
     `kind` is the type of its result, `taken` that of what is added up or compared, `text` how the user wrote it. `signed`: the input is
-    a changelog, and a retraction (`_op` -1) takes its record out again.
+    a changelog, and a retraction (`_op` -1) takes its record out again. `options` are its constant arguments; `own` is set where the
+    function is the user's.
     """
 
     function: str
@@ -27,6 +31,8 @@ class Aggregate:
     signed: bool = False
     taken: pl.DataType = _UNTYPED
     text: str = ""
+    options: Options = ()
+    own: Own | None = None
 
     @property
     def argument(self) -> pl.DataType:
@@ -41,3 +47,8 @@ class Aggregate:
 
     def filtered(self, values: pl.Expr) -> pl.Expr:
         return values if self.filter is None else values.filter(pl.col(self.filter))
+
+    @property
+    def passing(self) -> list[pl.Expr]:
+        """The condition of a filtered aggregate, if it is one."""
+        return [] if self.filter is None else [pl.col(self.filter)]

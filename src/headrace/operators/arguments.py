@@ -6,8 +6,8 @@ import polars as pl
 
 from headrace.core.errors import PlanError
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import FUNCTIONS
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.revocation import REVOCABLE, irrevocable, revocable
 from headrace.plan.aggregation import Aggregation, Call
 from headrace.plan.expressions import Typed
 
@@ -30,15 +30,15 @@ def aggregates_of(node: Aggregation) -> tuple[tuple[Aggregate, ...], tuple[tuple
 def _aggregate(call: Call, names: tuple[str, ...], condition: str | None, signed: bool) -> Aggregate:
     given = call.arguments[-1].type if call.arguments else None
     taken = pl.Null() if given is None else dtype(given)
-    text = f"{call.function}({', '.join(argument.expression.text for argument in call.arguments)})"
-    return Aggregate(call.function, call.placeholder, names, condition, dtype(call.type), signed, taken, text)
+    result, text = dtype(call.type), " ".join(call.written.split())
+    return Aggregate(call.function, call.placeholder, names, condition, result, signed, taken, text, call.options, call.own)
 
 
 def _refuse_irrevocable(node: Aggregation, call: Call) -> None:
-    if node.input.changes and not FUNCTIONS[call.function].invertible:
+    if node.input.changes and not revocable(call):
         raise PlanError(
-            f"{call.function} over {node.input.name!r}, whose results change",
-            why=f"a {call.function} that counted a result cannot take it out again when it is corrected",
-            hint="use count, sum or avg, or leave out until= before it",
+            f"{call.written} over {node.input.name!r}, whose results change",
+            why=irrevocable(call),
+            hint=f"use {', '.join(REVOCABLE)}, or leave out until= before it",
             where=node.where,
         )

@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
+from headrace.operators.aggregates import ROWS, finishes, merged, partial, present
 from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
@@ -32,7 +32,7 @@ class GroupSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Partial results of records by key."""
-        return Entered(records.group_by(self.by).agg(partials(self.aggregates, {LAST: pl.col(TIME).max()})), records.height)
+        return Entered(partial(records, self.by, self.aggregates, {LAST: pl.col(TIME).max()}), records.height)
 
     def closing(self, moment: int) -> int:
         return moment
@@ -132,7 +132,7 @@ class Groups(KeyedTable):
         return Outcome(results + self._expire(time, store, self._finish))
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.group_by(self._key).agg(merges(self._spec.aggregates, {LAST: pl.col(LAST).max()}))
+        return merged(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(LAST).alias(TIME))

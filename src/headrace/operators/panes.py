@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from headrace.operators.aggregates import merges
+from headrace.operators.aggregates import merged
 from headrace.operators.chunks import Chunks
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LEVELS = 32
 
 def merge_keys(spec: WindowSpec, frame: pl.DataFrame) -> pl.DataFrame:
     """Partial results of several panes, united by key."""
-    return frame.group_by(spec.by).agg(merges(spec.aggregates))
+    return merged(frame, spec.by, spec.aggregates)
 
 
 class PaneTree:

@@ -14,7 +14,7 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import accumulators, finishes, merges, partials
+from headrace.operators.aggregates import accumulators, finishes, merged, partial
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
 from headrace.operators.keyed import GONE, KeyedState
@@ -44,7 +44,7 @@ class SessionSpec:
             suspects, records = records.filter(doubtful), records.filter(~doubtful)
         bounded = records.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + self.gap).alias(STOP))
         bounds = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
-        small = _grouped(bounded, self.by).group_by(*self.by, _GROUP).agg(partials(self.aggregates, bounds)).drop(_GROUP)
+        small = partial(_grouped(bounded, self.by), (*self.by, _GROUP), self.aggregates, bounds).drop(_GROUP)
         return Entered(small, records.height, suspects=suspects)
 
     def is_suspect(self, time: EpochTime) -> pl.Expr:
@@ -97,7 +97,7 @@ class Sessions:
         """Each doubtful record as a session of its own that remembers which it is."""
         single = doubtful.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + self._spec.gap).alias(STOP))
         extra = {STOP: pl.col(STOP).max(), _SUSPECT: pl.col(_NUMBER)}
-        return single.group_by(*self._spec.by, START, maintain_order=True).agg(partials(self._spec.aggregates, extra))
+        return partial(single, (*self._spec.by, START), self._spec.aggregates, extra)
 
     def _touched(self, fresh: list[pl.DataFrame], time: EpochTime) -> pl.DataFrame | None:
         """The kept sessions of all keys that got records or have something due, one a row."""
@@ -135,7 +135,7 @@ class Sessions:
             _NEW: pl.col(_NEW).sum(),
             _SUSPECT: pl.col(_SUSPECT).explode().drop_nulls(),
         }
-        return grouped.group_by(*self._spec.by, _GROUP, maintain_order=True).agg(merges(self._spec.aggregates, extra)).drop(_GROUP)
+        return merged(grouped, (*self._spec.by, _GROUP), self._spec.aggregates, extra).drop(_GROUP)
 
     def _late(self, merged: pl.DataFrame, doubtful: pl.DataFrame | None, time: EpochTime) -> pl.DataFrame | None:
         """The doubtful records that joined no kept session."""

@@ -1,6 +1,7 @@
-"""Sums and averages, exact wherever the numbers are: whole numbers and decimals never lose a digit or wrap around.
+"""Sums and averages that do not depend on the order of records, and never lose a digit or wrap around while adding up.
 
-Whole numbers add up in 128 bits. Decimals of more than 28 digits add up in two parts, so that even very many of them fit.
+Whole numbers add up in 128 bits. Decimals of more than 28 digits add up in two parts, so that even very many of them fit, and
+so do floats (`floats.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from headrace.operators import floats
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
 from headrace.operators.expressions.decimals import number, unscaled
@@ -26,8 +28,7 @@ def partial(aggregate: Aggregate) -> Accumulators:
 
 
 def merge(aggregate: Aggregate) -> Accumulators:
-    parts = ["high", "low"] if _split(aggregate.argument) else ["sum"]
-    return {aggregate.part(part): pl.col(aggregate.part(part)).sum() for part in (*parts, "count")}
+    return {aggregate.part(part): pl.col(aggregate.part(part)).sum() for part in (*_parts(aggregate), "count")}
 
 
 def counted(aggregate: Aggregate) -> pl.Expr:
@@ -41,7 +42,7 @@ def counted(aggregate: Aggregate) -> pl.Expr:
 def sum_of(aggregate: Aggregate) -> pl.Expr:
     """The sum; null where no record had a value, and where it does not fit its type."""
     if aggregate.argument.is_float():
-        return _present(aggregate, pl.col(aggregate.part("sum")))
+        return _present(aggregate, floats.total(aggregate))
     if isinstance(aggregate.kind, pl.Decimal):
         return _present(aggregate, _fitted(_total(aggregate), aggregate.kind).reinterpret(dtype=aggregate.kind))
     return _present(aggregate, pl.col(aggregate.part("sum")).cast(aggregate.kind, strict=False))
@@ -52,23 +53,24 @@ def average_of(aggregate: Aggregate) -> pl.Expr:
     count = pl.col(aggregate.part("count"))
     if isinstance(aggregate.kind, pl.Decimal):
         return _present(aggregate, _decimal_average(aggregate, aggregate.kind).reinterpret(dtype=aggregate.kind))
-    total = pl.col(aggregate.part("sum")).cast(pl.Float64)
+    total = floats.total(aggregate) if aggregate.argument.is_float() else pl.col(aggregate.part("sum")).cast(pl.Float64)
     return _present(aggregate, quotient(total, count.cast(pl.Float64), pl.Float64()))
 
 
-def overflows(aggregate: Aggregate) -> pl.Expr | None:
-    """Whether there were values and still no result."""
+def overflow(aggregate: Aggregate) -> pl.Expr | None:
+    """What is said where there were values and still no result."""
     if aggregate.argument.is_float() or (aggregate.function == "avg" and not isinstance(aggregate.kind, pl.Decimal)):
         return None
     value = sum_of(aggregate) if aggregate.function == "sum" else average_of(aggregate)
-    return (pl.col(aggregate.part("count")) > 0) & value.is_null()
+    lost = (pl.col(aggregate.part("count")) > 0) & value.is_null()
+    return pl.when(lost).then(pl.lit(f"overflow in {aggregate.text}"))
 
 
 def _addends(aggregate: Aggregate) -> Mapping[str, pl.Expr]:
     """What is added up, in the form in which it can be."""
     kind, values = aggregate.argument, pl.col(aggregate.inputs[0])
     if kind.is_float():
-        return {"sum": values.cast(pl.Float64)}
+        return floats.addends(values.cast(pl.Float64), aggregate.signed)
     if isinstance(kind, pl.Decimal):
         return _limbs(unscaled(values), kind)
     # What is smaller than 64 bits cannot wrap around in a batch.
@@ -77,11 +79,18 @@ def _addends(aggregate: Aggregate) -> Mapping[str, pl.Expr]:
 
 def _of_batch(aggregate: Aggregate, values: pl.Expr) -> pl.Expr:
     total = aggregate.filtered(values * pl.col(OP) if aggregate.signed else values).sum()
+    # What is smaller than 128 bits was added up in 64, which is quicker.
     return total if aggregate.argument.is_float() else total.cast(pl.Int128)
 
 
 def _present(aggregate: Aggregate, value: pl.Expr) -> pl.Expr:
     return pl.when(pl.col(aggregate.part("count")) > 0).then(value)
+
+
+def _parts(aggregate: Aggregate) -> tuple[str, ...]:
+    if aggregate.argument.is_float():
+        return floats.parts(aggregate.signed)
+    return ("high", "low") if _split(aggregate.argument) else ("sum",)
 
 
 def _split(kind: pl.DataType) -> bool:

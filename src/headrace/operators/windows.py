@@ -14,7 +14,7 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators import changes
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import ROWS, finishes, merges, partials, present
+from headrace.operators.aggregates import ROWS, finishes, merged, partial, present
 from headrace.operators.changes import TIME
 from headrace.operators.chunks import Chunks
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
@@ -62,7 +62,7 @@ class WindowSpec:
             late = records.filter(is_late).with_columns((end - self.size).alias(START), end.alias(STOP))
             records = records.filter(~is_late)
         panes = records.with_columns(self.pane_of(pl.col(TIME)).alias(PANE))
-        return Entered(panes.group_by(PANE, *self.by).agg(partials(self.aggregates)), records.height, late)
+        return Entered(partial(panes, (PANE, *self.by), self.aggregates), records.height, late)
 
     def is_late(self, time: EpochTime) -> pl.Expr:
         """Whether every window of a record is past correction."""
@@ -187,7 +187,7 @@ class Windows:
         )
 
     def _merge_panes(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.group_by(PANE, *self._spec.by).agg(merges(self._spec.aggregates))
+        return merged(frame, (PANE, *self._spec.by), self._spec.aggregates)
 
     def _merge_revisions(self, frame: pl.DataFrame) -> pl.DataFrame:
         return frame.group_by(_END, *self._spec.by).agg(pl.col(_REVISION).sum())

@@ -7,99 +7,88 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
-from headrace.core.schema import type_name
+from headrace.core.schema import data_type
+from headrace.plan.aggregate_rules import RULES, SAME_AS, Given
 from headrace.plan.aggregation import Call
-from headrace.plan.expressions import Typed, check, parse
+from headrace.plan.expressions import AGGREGATES, check, parse
 from headrace.plan.expressions.aggregates import AggregateCall, parse_aggregate
-from headrace.plan.expressions.kinds import MAX_DIGITS
 from headrace.plan.nodes import Named
+from headrace.plan.own import Aggregate
 
-_SAME_AS = {"mean": "avg", "first_value": "first", "last_value": "last", "any_value": "first", "count_if": "count"}
-_ARGUMENTS = {
-    "count": (0, 1),
-    "sum": (1, 1),
-    "avg": (1, 1),
-    "min": (1, 1),
-    "max": (1, 1),
-    "first": (1, 1),
-    "last": (1, 1),
-    "min_by": (2, 2),
-    "max_by": (2, 2),
-}
+# These are the same of distinct values.
+_DISTINCT_ALREADY = ("min", "max", "bool_and", "bool_or", "collect_set", "approx_count_distinct")
+_DISTINCT_IS = {"count": "count_distinct", "collect_list": "collect_set"}
 
 
-def aggregation(outputs: Mapping[str, str], columns: pa.Schema, where: str | None) -> tuple[tuple[Call, ...], tuple[Named, ...]]:
-    """The calls that named aggregate expressions need, each once, and the expressions over their results."""
+def aggregation(
+    outputs: Mapping[str, str], columns: pa.Schema, where: str | None, own: Mapping[str, Aggregate] | None = None
+) -> tuple[tuple[Call, ...], tuple[Named, ...]]:
+    """The calls that named aggregate expressions need, each once, and the expressions over their results.
+
+    `own` are the user's aggregate functions by their names in lower case.
+    """
     if not outputs:
         raise PlanError("agg() without an aggregate", hint='name at least one: agg(views="count(*)")', where=where)
     calls: dict[tuple[object, ...], Call] = {}
     named: list[tuple[str, str]] = []
     for name, text in outputs.items():
-        parsed = parse_aggregate(text, where)
+        parsed = parse_aggregate(text, where, frozenset(own or ()))
         finish = parsed.finish.text
         for call in reversed(parsed.calls):
-            made = _call(call, columns, f"_a{len(calls)}", where)
-            made = calls.setdefault((made.function, made.arguments, made.filter), made)
+            made = _call(call, columns, f"_a{len(calls)}", own or {}, where)
+            made = calls.setdefault((made.function, made.arguments, made.filter, made.options, id(made.own)), made)
             finish = finish.replace(f"`{call.placeholder}`", f"`{made.placeholder}`")
         named.append((name, finish))
     results = pa.schema([pa.field(call.placeholder, call.type) for call in calls.values()])
     return tuple(calls.values()), tuple(Named(name, check(parse(text, where), results)) for name, text in named)
 
 
-def _call(call: AggregateCall, columns: pa.Schema, placeholder: str, where: str | None) -> Call:
-    function = _SAME_AS.get(call.function, call.function)
-    if function not in _ARGUMENTS:
-        raise PlanError(
-            f"{call.name}: {call.function} is not an aggregate Headrace computes",
-            hint=f"known: {', '.join(sorted({*_ARGUMENTS, *_SAME_AS}))}",
-            where=where,
-        )
-    if call.distinct:
-        raise PlanError(f"{call.name}: distinct is not an aggregate Headrace computes", hint="aggregate without distinct", where=where)
+def _call(call: AggregateCall, columns: pa.Schema, placeholder: str, own: Mapping[str, Aggregate], where: str | None) -> Call:
+    function = _distinct(call, where) if call.distinct else SAME_AS.get(call.function, call.function)
     arguments = tuple(check(argument, columns) for argument in call.arguments)
     condition = check(call.filter, columns) if call.filter is not None else None
     if call.function == "count_if":
         if condition is not None:
             raise PlanError(f"{call.name}: count_if has a condition already", hint="join both with and", where=where)
         condition, arguments = arguments[0], ()
-    least, most = _ARGUMENTS[function]
-    if not least <= len(arguments) <= most:
+    given = Given(function, arguments, call.name, where, own.get(function))
+    rule = RULES["own" if given.own is not None else function] if given.own is not None or function in RULES else None
+    if rule is None:
+        known = sorted({*RULES, *SAME_AS, *own} - {"own", "count_distinct"})
         raise PlanError(
-            f"{call.name} has {len(arguments)} arguments",
-            hint=f"{function} takes {least if least == most else f'{least} or {most}'}",
+            f"{call.name}: {call.function} is not an aggregate Headrace computes", hint=f"known: {', '.join(known)}", where=where
+        )
+    ruled = rule(given)
+    return Call(ruled.function, placeholder, ruled.arguments, condition, ruled.type, ruled.options, given.own, call.name)
+
+
+def _distinct(call: AggregateCall, where: str | None) -> str:
+    function = SAME_AS.get(call.function, call.function)
+    if function in _DISTINCT_ALREADY:
+        return function
+    if function not in _DISTINCT_IS:
+        raise PlanError(
+            f"{call.name}: {function} of distinct values is not an aggregate Headrace computes",
+            hint="aggregate without distinct, or fold collect_set(...)",
             where=where,
         )
-    return Call(function, placeholder, arguments, condition, _type(function, arguments, call.name, where))
+    return _DISTINCT_IS[function]
 
 
-def _type(function: str, arguments: tuple[Typed, ...], text: str, where: str | None) -> pa.DataType:
-    if function == "count":
-        return pa.int64()
-    unknown = next((argument for argument in arguments if argument.type is None), None)
-    kind = arguments[0].type
-    if unknown is not None or kind is None:
+def check_own(name: str, function: Aggregate, where: str | None) -> None:
+    """Refuse an aggregate of the user's that could not be called, or whose types are not said."""
+    if name.lower() in AGGREGATES or not name.isidentifier():
         raise PlanError(
-            f"{text}: only Spark knows the type of its argument",
-            why=(unknown or arguments[0]).reason,
-            hint="give it a type: cast(... as double)",
+            f"an aggregate of your own cannot be called {name!r}",
+            why="Spark has one of that name" if name.isidentifier() else "it could not be written in an expression",
+            hint="give it another name",
             where=where,
         )
-    if function in ("sum", "avg"):
-        return _numeric(function, kind, text, where)
-    ordered = arguments[1].type if function in ("min_by", "max_by") else kind
-    assert ordered is not None
-    if function not in ("first", "last") and pa.types.is_nested(ordered):
-        raise PlanError(f"{text}: {type_name(ordered)} has no order", hint="take a field of it", where=where)
-    return kind
-
-
-def _numeric(function: str, kind: pa.DataType, text: str, where: str | None) -> pa.DataType:
-    if pa.types.is_integer(kind):
-        return pa.int64() if function == "sum" else pa.float64()
-    if pa.types.is_floating(kind):
-        return pa.float64()
-    if pa.types.is_decimal(kind):
-        more, finer = (10, 0) if function == "sum" else (4, 4)
-        return pa.decimal128(min(MAX_DIGITS, kind.precision + more), min(MAX_DIGITS, kind.scale + finer))
-    hint = f"{function}(cast({text[len(function) + 1 : -1]} as double))"
-    raise PlanError(f"{text}: {function} of {type_name(kind)} is not computed", hint=hint, where=where)
+    if not function.state or not function.returns:
+        raise PlanError(
+            f"aggregate {name!r} does not say what it keeps and what it gives",
+            hint='set state = {"total": "double"} and returns = "double" in its class',
+            where=where,
+        )
+    for kind in (*function.state.values(), function.returns):
+        data_type(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
 
@@ -13,26 +13,34 @@ from headrace.core.durations import spelled
 from headrace.core.schema import TIMESTAMP
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Memory, Named, Step
+from headrace.plan.own import Aggregate
 from headrace.plan.tables import row_a_key
 from headrace.plan.windows import Window
 
 WINDOW_COLUMNS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
 PANE_COLUMNS = (pa.field("pane", pa.string()), pa.field("revision", pa.int32()))
 
+Options = tuple[bool | int | float, ...]
+
 
 @dataclass(frozen=True)
 class Call:
-    """One aggregate call of an aggregation: the arguments are typed over the input's columns."""
+    """One aggregate call of an aggregation: the arguments are typed over the input's columns, `options` are constants.
+
+    `own` is what computes it where that is not Headrace; `written` is the call as the user wrote it.
+    """
 
     function: str
     placeholder: str
     arguments: tuple[Typed, ...]
     filter: Typed | None
     type: pa.DataType
+    options: Options = ()
+    own: Aggregate | None = field(default=None, compare=False)
+    written: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        arguments = ", ".join(argument.words for argument in self.arguments) or "*"
-        return f"{self.function}({arguments})" + (f" filter (where {self.filter.words})" if self.filter is not None else "")
+        return " ".join(self.written.split())
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 import headrace
 
 NAMES = [
+    "Aggregate",
     "App",
     "ConnectorError",
     "Consumer",

@@ -1,0 +1,58 @@
+"""Sums of floats that are exact while they add up, so that no order of records changes a digit of them.
+
+A float is split at the point, and both halves are added up as integers of 128 bits. Zero and everything between 2**-38
+(3.6e-12) and 2**90 (1.2e27) in size is exact that way, for 2**37 records; what is smaller or larger, and what is no number, adds up
+as floats do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.expressions.decimals import number
+
+_LEAST, _MOST = 2.0**-38, 2.0**90
+_SCALE = 2**90
+
+
+def parts(signed: bool) -> tuple[str, ...]:
+    return ("whole", "fraction", "rest", *(("nans", "highest", "lowest") if signed else ()))
+
+
+def addends(values: pl.Expr, signed: bool) -> Mapping[str, pl.Expr]:
+    """What is added up. Over a changelog infinity and NaN are counted, because a float that took them in can't give them back."""
+    exact = (values == 0.0) | ((values.abs() >= _LEAST) & (values.abs() < _MOST))
+    plain = pl.when(exact).then(values)
+    split = {"whole": plain.cast(pl.Int128), "fraction": ((plain - plain.truncate()) * float(_SCALE)).cast(pl.Int128)}
+    rest = pl.when(~exact & values.is_finite() if signed else ~exact).then(values)
+    if not signed:
+        return split | {"rest": rest}
+    special = {"nans": values.is_nan(), "highest": values == float("inf"), "lowest": values == float("-inf")}
+    return split | {"rest": rest} | {name: found.cast(pl.Int64) for name, found in special.items()}
+
+
+def total(aggregate: Aggregate) -> pl.Expr:
+    """The sum, rounded once where all of it was exact and less than 2**53."""
+    whole, fraction, rest = (pl.col(aggregate.part(part)) for part in ("whole", "fraction", "rest"))
+    carry = fraction.truncdiv(number(_SCALE))
+    whole, fraction = whole + carry, fraction - carry * number(_SCALE)
+    # With one sign for both, nothing cancels out when they are put together.
+    step = (
+        pl.when((whole > 0) & (fraction < 0)).then(number(1))
+        .when((whole < 0) & (fraction > 0)).then(number(-1))
+        .otherwise(number(0))
+    )  # fmt: skip
+    whole, fraction = whole - step, fraction + step * number(_SCALE)
+    found = whole.cast(pl.Float64) + fraction.cast(pl.Float64) / float(_SCALE) + rest
+    if not aggregate.signed:
+        return found
+    nans, highest, lowest = (pl.col(aggregate.part(part)) > 0 for part in ("nans", "highest", "lowest"))
+    return (
+        pl.when(nans | (highest & lowest)).then(float("nan"))
+        .when(highest).then(float("inf"))
+        .when(lowest).then(float("-inf"))
+        .otherwise(found)
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""How each aggregate function is computed, one family a file."""

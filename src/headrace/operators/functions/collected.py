@@ -1,0 +1,133 @@
+"""Values gathered into arrays, and exact counts of distinct values: the state is the values themselves.
+
+Over a changelog each value is kept with how often it is there, so that it can be taken out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from headrace.operators.aggregate import Accumulators, Aggregate
+from headrace.operators.changes import OP, TIME
+from headrace.operators.function import Function
+from headrace.operators.functions.lists import ROW, flattened, regrouped
+
+_TIME, _VALUE, _TIMES = "time", "value", "times"
+Items = Callable[[Aggregate], pl.Expr]
+
+
+def collect_list() -> Function:
+    """All values but nulls, in the order of their event times; of equal times the smallest value first."""
+    return Function(
+        lambda a: _all_of(a, _timed(a)),
+        _all_together,
+        _in_order,
+        invertible=True,
+        fault=lambda a: _too_many(a, pl.col(a.part("count"))),
+        condense=_condensed,
+    )
+
+
+def collect_set() -> Function:
+    """All values but nulls, each once, in their order."""
+    return Function(
+        lambda a: _each_of(a, _valued(a), _bound(a) + 1),
+        lambda a: _each_together(a, _bound(a) + 1),
+        _sorted,
+        invertible=True,
+        fault=lambda a: _too_many(a, pl.col(a.part("items")).list.len()),
+        condense=_condensed,
+    )
+
+
+def count_distinct() -> Function:
+    """How many values there are, each counted once; several columns count together, where none of them is null."""
+    return Function(
+        lambda a: _each_of(a, _valued(a), None),
+        lambda a: _each_together(a, None),
+        lambda a: pl.col(a.part("items")).list.len().cast(pl.Int64),
+        invertible=True,
+        condense=_condensed,
+    )
+
+
+def _value(a: Aggregate) -> pl.Expr:
+    columns = [pl.col(name) for name in a.inputs]
+    # The two zeros are one value.
+    plain = [column + 0.0 if a.argument.is_float() and len(columns) == 1 and a.function != "collect_list" else column for column in columns]
+    return plain[0] if len(plain) == 1 else pl.struct(plain)
+
+
+def _known(a: Aggregate) -> list[pl.Expr]:
+    return [*(pl.col(name).is_not_null() for name in a.inputs), *a.passing]
+
+
+def _valued(a: Aggregate) -> pl.Expr:
+    value = _value(a)
+    return pl.struct(value.alias(_VALUE), pl.col(OP).cast(pl.Int64).alias(_TIMES)) if a.signed else value
+
+
+def _timed(a: Aggregate) -> pl.Expr:
+    parts = [pl.col(TIME).alias(_TIME), _value(a).alias(_VALUE)]
+    return pl.struct(*parts, pl.col(OP).cast(pl.Int64).alias(_TIMES)) if a.signed else pl.struct(parts)
+
+
+def _all_of(a: Aggregate, item: pl.Expr) -> Accumulators:
+    items = item.filter(_known(a))
+    count = pl.col(OP).cast(pl.Int64).filter(_known(a)).sum() if a.signed else items.len().cast(pl.Int64)
+    return {a.part("items"): items if a.signed else items.head(_bound(a) + 1), a.part("count"): count}
+
+
+def _all_together(a: Aggregate) -> Accumulators:
+    items = pl.col(a.part("items")).explode(empty_as_null=False)
+    return {a.part("items"): items if a.signed else items.head(_bound(a) + 1), a.part("count"): pl.col(a.part("count")).sum()}
+
+
+def _each_of(a: Aggregate, item: pl.Expr, limit: int | None) -> Accumulators:
+    items = item.filter(_known(a))
+    return {a.part("items"): items if a.signed else _limited(items.unique(), limit)}
+
+
+def _each_together(a: Aggregate, limit: int | None) -> Accumulators:
+    items = pl.col(a.part("items")).explode(empty_as_null=False)
+    return {a.part("items"): items if a.signed else _limited(items.unique(), limit)}
+
+
+def _limited(items: pl.Expr, limit: int | None) -> pl.Expr:
+    return items if limit is None else items.head(limit)
+
+
+def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+    """Over a changelog: what is there several times is kept once, with how often; what was taken out is forgotten."""
+    name = a.part("items")
+    if not a.signed:
+        return frame
+    flat = flattened(frame, [name]).unnest(name)
+    keys = [column for column in flat.columns if column != _TIMES]
+    counted = flat.group_by(keys).agg(pl.col(_TIMES).sum()).filter(pl.col(_TIMES) != 0).sort(ROW)
+    return regrouped(frame, counted.select(ROW, pl.struct(*keys[1:], _TIMES).alias(name)))
+
+
+def _in_order(a: Aggregate) -> pl.Expr:
+    items = pl.col(a.part("items"))
+    if a.signed:
+        item = pl.element().sort()
+        return items.list.eval(item.struct.field(_VALUE).repeat_by(item.struct.field(_TIMES)).explode(empty_as_null=False))
+    return items.list.sort().list.eval(pl.element().struct.field(_VALUE))
+
+
+def _sorted(a: Aggregate) -> pl.Expr:
+    items = pl.col(a.part("items"))
+    return (items.list.eval(pl.element().struct.field(_VALUE)) if a.signed else items).list.sort()
+
+
+def _bound(a: Aggregate) -> int:
+    (bound,) = a.options
+    assert isinstance(bound, int)
+    return bound
+
+
+def _too_many(a: Aggregate, count: pl.Expr) -> pl.Expr:
+    return pl.when(count > _bound(a)).then(pl.lit(f"{a.text} has more than {_bound(a):,} values"))

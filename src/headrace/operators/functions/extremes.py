@@ -1,0 +1,98 @@
+"""The smallest and largest value, the first and last by event time, and values beside the smallest or largest of another column."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from headrace.operators.aggregate import Accumulators, Aggregate
+from headrace.operators.changes import TIME
+from headrace.operators.function import Function
+from headrace.operators.functions.lists import ROW, flattened, regrouped
+
+_BY, _VALUE = "by", "value"
+
+
+def extreme(least: bool) -> Function:
+    return Function(
+        partial=lambda a: {a.part("value"): _end(a.column(0), a.kind, least)},
+        merge=lambda a: {a.part("value"): _end(pl.col(a.part("value")), a.kind, least)},
+        finish=lambda a: pl.col(a.part("value")),
+    )
+
+
+def by_time(first: bool) -> Function:
+    """The value with the earliest or latest event time; of equal times the smallest or largest value, whoever came first.
+
+    With the option True, nulls are passed over.
+    """
+
+    def pick(a: Aggregate, time: pl.Expr, value: pl.Expr, *known: pl.Expr) -> Accumulators:
+        end = _end(time.filter(*known) if known else time, pl.Int64(), first)
+        return {a.part("time"): end, a.part("value"): _end(value.filter(time.eq_missing(end), *known), a.kind, first)}
+
+    def partial(a: Aggregate) -> Accumulators:
+        value = pl.col(a.inputs[0])
+        return pick(a, pl.col(TIME), value, *a.passing, *([value.is_not_null()] if a.options == (True,) else []))
+
+    def merge(a: Aggregate) -> Accumulators:
+        # A partial result without a time comes from records that the filter held back.
+        time = pl.col(a.part("time"))
+        return pick(a, time, pl.col(a.part("value")), time.is_not_null())
+
+    return Function(partial, merge, lambda a: pl.col(a.part("value")))
+
+
+def by_column(least: bool) -> Function:
+    """The value beside the smallest or largest of another column; of equal ones the smallest value, whoever came first."""
+
+    def pick(a: Aggregate, value: pl.Expr, by: pl.Expr, *known: pl.Expr) -> Accumulators:
+        end = _end(by.filter(by.is_not_null(), *known), a.taken, least)
+        beside = value.filter(by.is_not_null(), by.eq_missing(end), *known)
+        return {a.part("by"): end, a.part("value"): _end(beside, a.kind, least=True)}
+
+    def partial(a: Aggregate) -> Accumulators:
+        return pick(a, pl.col(a.inputs[0]), pl.col(a.inputs[1]), *a.passing)
+
+    def merge(a: Aggregate) -> Accumulators:
+        return pick(a, pl.col(a.part("value")), pl.col(a.part("by")))
+
+    return Function(partial, merge, lambda a: pl.col(a.part("value")))
+
+
+def several_by_column(least: bool) -> Function:
+    """The values beside the k smallest or largest of another column, in their order; of equal ones the smallest values."""
+
+    def partial(a: Aggregate) -> Accumulators:
+        value, by = (pl.col(name) for name in a.inputs)
+        return {a.part("pairs"): pl.struct(by.alias(_BY), value.alias(_VALUE)).filter(by.is_not_null(), *a.passing)}
+
+    def merge(a: Aggregate) -> Accumulators:
+        return {a.part("pairs"): pl.col(a.part("pairs")).explode(empty_as_null=False)}
+
+    def condense(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+        name = a.part("pairs")
+        flat = flattened(frame, [name]).unnest(name)
+        ordered = flat.sort(ROW, _BY, _VALUE, descending=[False, not least, False], nulls_last=True)
+        rows = ordered.get_column(ROW)
+        places = np.arange(len(rows)) - np.searchsorted(rows.to_numpy(), rows.to_numpy())
+        return regrouped(frame, ordered.filter(places < a.options[0]).select(ROW, pl.struct(_BY, _VALUE).alias(name)))
+
+    def finish(a: Aggregate) -> pl.Expr:
+        pairs = pl.col(a.part("pairs"))
+        return pl.when(pairs.list.len() > 0).then(pairs.list.eval(pl.element().struct.field(_VALUE)))
+
+    return Function(partial, merge, finish, condense=condense)
+
+
+def _end(values: pl.Expr, kind: pl.DataType, least: bool) -> pl.Expr:
+    """The smallest or largest value, in the order of Spark."""
+    if kind.is_nested():
+        return values.first()
+    if not kind.is_float():
+        return values.min() if least else values.max()
+    # Spark holds NaN to be larger than any number; polars leaves it out.
+    numbers = values.filter(values.is_not_nan())
+    if least:
+        return pl.when(numbers.count() > 0).then(numbers.min()).otherwise(values.max())
+    return pl.when(values.is_nan().any()).then(float("nan")).otherwise(values.max())

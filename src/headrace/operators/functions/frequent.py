@@ -1,0 +1,64 @@
+"""approx_top_k: the most frequent values, by the counters of Misra and Gries.
+
+At most `max_items_tracked` values are counted. When there are more, the count of the next one is taken from all, and what
+falls to zero is forgotten; how much was taken is added to every count again, so that none is too small. As long as there are
+not more values than counters every count is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from headrace.operators.aggregate import Accumulators, Aggregate
+from headrace.operators.function import Function
+from headrace.operators.functions.lists import ROW, flattened, regrouped
+
+_ITEMS, _COUNTS, _TAKEN = "items", "counts", "taken"
+
+
+def approx_top_k() -> Function:
+    return Function(_partial, _merge, _finish, condense=_condensed)
+
+
+def _partial(a: Aggregate) -> Accumulators:
+    items = a.column(0)
+    ones = pl.lit(1, pl.Int64).repeat_by(items.len()).explode(empty_as_null=False)
+    return {a.part(_ITEMS): items, a.part(_COUNTS): ones, a.part(_TAKEN): pl.lit(0, pl.Int64).first()}
+
+
+def _merge(a: Aggregate) -> Accumulators:
+    lists = {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False, keep_nulls=True) for what in (_ITEMS, _COUNTS)}
+    return lists | {a.part(_TAKEN): pl.col(a.part(_TAKEN)).sum()}
+
+
+def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+    """Each value once, the most frequent first, and not more of them than there are counters."""
+    items, counts, taken = a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)
+    flat = flattened(frame, [items, counts]).group_by(ROW, items).agg(pl.col(counts).sum())
+    flat = flat.sort(ROW, counts, items, descending=[False, True, False])
+    room = int(a.options[1])
+    if frame.height and flat.height > room and flat.select(pl.len().over(ROW).max()).item() > room:
+        place = pl.int_range(pl.len()).over(ROW)
+        next_one = pl.col(counts).filter(place == room).first().over(ROW).fill_null(0)
+        flat = flat.with_columns(next_one.alias("_next"))
+        lost = flat.group_by(ROW).agg(pl.col("_next").first())
+        flat = flat.with_columns(pl.col(counts) - pl.col("_next")).filter(pl.col(counts) > 0).drop("_next")
+        rows = frame.select(pl.int_range(pl.len(), dtype=pl.UInt64).alias(ROW)).join(lost, on=ROW, how="left", maintain_order="left")
+        frame = frame.with_columns(pl.col(taken) + rows.get_column("_next").fill_null(0))
+    return regrouped(frame, flat)
+
+
+def _finish(a: Aggregate) -> pl.Expr:
+    kind = a.kind
+
+    def top(parts: Sequence[pl.Series]) -> pl.Series:
+        frame = pl.DataFrame([part.alias(name) for part, name in zip(parts, (_ITEMS, _COUNTS, _TAKEN), strict=True)])
+        frame = frame.with_columns(pl.col(what).list.head(int(a.options[0])) for what in (_ITEMS, _COUNTS))
+        flat = flattened(frame, [_ITEMS, _COUNTS])
+        taken = frame.get_column(_TAKEN)[flat.get_column(ROW)]
+        pairs = flat.select(ROW, pl.struct(pl.col(_ITEMS).alias("item"), (pl.col(_COUNTS) + taken).alias("count")).alias("pairs"))
+        return regrouped(frame, pairs).get_column("pairs").cast(kind)
+
+    return pl.map_batches([a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)], top, return_dtype=kind)
