@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from headrace.core.errors import ConnectorError, SettingsError
-from headrace.testing.servers.jars import fetch_jars, read_lock
+from headrace.core.jars import fetch_jars, read_lock
 from headrace.testing.servers.ports import free_ports
 from headrace.testing.servers.process import ServerProcess
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import ConnectorError
-from headrace.testing.servers.jars import Jar, fetch_jars, maven_repository, read_lock
+from headrace.core.jars import Jar, fetch_jars, maven_repository, read_lock
 
 
 def jar(artifact: str, content: bytes) -> Jar:
