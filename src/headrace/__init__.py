@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headrace.core.settings import load_settings as load_settings
     from headrace.log import LogTopic as log  # noqa: F401, N813 - hr.log("topic"), which gives one
     from headrace.log.consumer import Consumer as Consumer
+    from headrace.log.group_consumer import GroupConsumer as GroupConsumer
     from headrace.log.log import Log as Log
     from headrace.log.producer import Producer as Producer
     from headrace.log.topic import Topic as Topic
@@ -43,6 +44,7 @@ _HOME = {
     "App": "headrace.app",
     "ConnectorError": "headrace.core.errors",
     "Consumer": "headrace.log.consumer",
+    "GroupConsumer": "headrace.log.group_consumer",
     "HeadraceError": "headrace.core.errors",
     "JobError": "headrace.core.errors",
     "Log": "headrace.log.log",

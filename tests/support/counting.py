@@ -28,9 +28,9 @@ class CountingFile(PosixFile):
         self._counts["bytes read"] += len(data)
         return data
 
-    def map(self) -> pa.Buffer:
+    def map(self, room: int = 0) -> pa.Buffer:
         self._counts["map"] += 1
-        return super().map()
+        return super().map(room)
 
     def sync(self) -> None:
         self._counts["sync"] += 1

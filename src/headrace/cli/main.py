@@ -21,7 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import accounting, compact, demo, doctor, explain, groups, produce, render, run, tail, topics
+from headrace.cli import accounting, compact, demo, doctor, explain, groups, places, produce, render, run, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -67,7 +67,8 @@ def _headrace(
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code: 0 done, 1 failed, 2 not understood, 130 interrupted."""
     try:
-        app(args=list(arguments), prog_name="headrace")
+        with places.opened:
+            app(args=list(arguments), prog_name="headrace")
     except HeadraceError as error:
         if "--debug" in arguments:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,9 @@ import typer
 
 if TYPE_CHECKING:
     from headrace.log import Log
+
+# Logs of the command that runs; the command line closes them when it ends.
+opened = ExitStack()
 
 Home = Annotated[Path | None, typer.Option("--home", help="Where the log, jobs and views live [default: HEADRACE_HOME, or .headrace].")]
 
@@ -37,7 +41,7 @@ def log_at(home: Path | None, *, create: bool = False) -> Log:
         raise LogError(
             f"there is no log in {path.parent}", hint="create a topic first (headrace topics create NAME), or name the home with --home"
         )
-    return Log(path)
+    return opened.enter_context(Log(path))
 
 
 def place(text: str, now: datetime | None = None) -> str | int | datetime:

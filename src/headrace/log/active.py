@@ -16,7 +16,7 @@ from headrace.log.errors import CorruptLog
 from headrace.log.frame import HEADER, Frame
 from headrace.log.head import State
 from headrace.log.layout import Stored
-from headrace.log.segment import WRITERS_SUFFIX, Segment, segment_path
+from headrace.log.segment import WRITERS_SUFFIX, Segment, Start, segment_path
 from headrace.log.writers import Author, Writers
 
 _log = logging.getLogger(__name__)
@@ -39,16 +39,20 @@ class Body(NamedTuple):
 
 
 class ActiveSegment:
-    """Used under the partition's lock. Each change gives the state that the caller is to publish."""
+    """Used under the partition's lock. Each change gives the state that the caller is to publish.
+
+    `latest` is the latest event time of this segment and all before it.
+    """
 
     def __init__(self, disk: Disk, directory: Path, state: State) -> None:
         self._disk = disk
         self.segment = _existing(disk, directory, state.segment)
-        self.file = self.segment.file
+        self.file = disk.open(self.segment.path)
         self._index = disk.open(self.segment.index_path, create=True)
         self._cuts = state.cuts
         self._seen = 0
         self._end = state.segment
+        self.latest = self.segment.start.latest
         path = segment_path(directory, state.segment, WRITERS_SUFFIX)
         self.writers = Writers.unpack(disk.read(path), str(path)) if disk.exists(path) else Writers()
 
@@ -68,6 +72,7 @@ class ActiveSegment:
             entries = found[self._seen :]
         self.writers.learn(entries)
         self._seen, self._end = state.entries, int(entries["next"][-1])
+        self.latest = max(self.latest, int(entries["max_time"].max()))
 
     def write(self, state: State, bodies: Sequence[Body], author: Author, now: int) -> State:
         """Append batches behind what is written; not durable and not visible yet. If this raises, the file may be too long."""
@@ -110,9 +115,10 @@ class ActiveSegment:
         self._index.truncate(state.entries * HEADER)
         self._index.sync()
 
-    def follows(self, base: int) -> int:
-        """What a segment that begins at `base` is to say of the one before: where this one ends, unless it takes its very place."""
-        return self.segment.start.follows if base == self.segment.base else self._end
+    def following(self, base: int, columns: pa.Schema) -> Start:
+        """How the next segment begins: it says where this one ends, unless it takes its very place."""
+        follows = self.segment.start.follows if base == self.segment.base else self._end
+        return Start(base, follows, base, columns, self.latest)
 
     def write_again(self, state: State) -> State:
         """Give the kernel once more what it was to make durable and may have lost, as far as that can still be read.

@@ -165,7 +165,8 @@ class Compaction:
         """Write a group as one segment and put it in place; how many records went, and the bytes of what stays."""
         partition = self._partition
         columns = self._segment(group[-1].base).columns
-        start = Start(group[0].base, self._segment(group[0].base).start.follows, group[-1].until, columns)
+        first = self._segment(group[0].base).start
+        start = Start(first.base, first.follows, group[-1].until, columns, first.latest)
         output = SegmentWriter(partition.disk, partition.directory, start)
         rewriter = Rewriter(partition, output, columns, group[0].base)
         try:

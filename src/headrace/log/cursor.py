@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 from headrace.core.errors import LogError
 from headrace.core.schema import TIMESTAMP
 from headrace.log import frame as frames
-from headrace.log.errors import OffsetOutOfRange
+from headrace.log.errors import CorruptLog, OffsetOutOfRange
 from headrace.log.frame import Frame
 from headrace.log.head import State
 from headrace.log.partition import Partition
 from headrace.log.segment import Segment
 
-_FOREVER = 2**63 - 1
 COMMITTED, ABORTED, OPEN = "committed", "aborted", "open"
 _RETRIES = 100
 
@@ -141,7 +140,12 @@ class Cursor:
             active = segment.base == state.segment
             end = state.visible_position if active else segment.size
             if self._position < end:
-                frame = segment.frame_at(self._position, end)
+                try:
+                    frame = segment.frame_at(self._position, end)
+                except FileNotFoundError:
+                    # Compaction put another file in its place while it grew.
+                    self._segment = None
+                    continue
                 if frame.next > self.offset:
                     return state, segment, frame
                 self._position = frame.end
@@ -215,7 +219,10 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
             if before is not None:
                 before.check_end(segment)
             before = segment
-            entries = segment.index(state.visible_position if base == state.segment else segment.size)
+            try:
+                entries = segment.index(state.visible_position if base == state.segment else segment.size)
+            except FileNotFoundError:
+                break
             if len(entries):
                 yield segment, entries
                 offset = max(offset, int(entries["next"][-1]))
@@ -226,7 +233,7 @@ def indexes(partition: Partition, offset: int) -> Iterator[tuple[Segment, np.nda
 def offset_for_time(partition: Partition, moment: int) -> int | None:
     """The first offset whose event time is `moment` or later, or None if there is no such record."""
     state = partition.state()
-    for segment, entries in indexes(partition, state.start):
+    for segment, entries in indexes(partition, max(state.start, _first_with(partition, state, moment))):
         for entry in entries[(entries["max_time"] >= moment) & (entries["next"] > state.start) & (entries["base"] < state.visible)]:
             frame = segment.frame_at(int(entry["position"]), segment.size)
             stored = segment.records(frame)
@@ -238,7 +245,18 @@ def offset_for_time(partition: Partition, moment: int) -> int | None:
     return None
 
 
-def max_event_time(partition: Partition, first: int, last: int, limit: int = _FOREVER) -> int | None:
+def _first_with(partition: Partition, state: State, moment: int) -> int:
+    """An offset before which no record has this event time or a later one: each segment says how late those before it are at most."""
+    bases = partition.segments(state)
+    try:
+        place = bisect_left(bases, moment, key=lambda base: Segment(partition.disk, partition.directory, base).start.latest)
+    except (FileNotFoundError, CorruptLog):
+        # Retention or compaction was here, or damage: a look at every segment finds what there is.
+        return state.start
+    return bases[max(place - 1, 0)]
+
+
+def max_event_time(partition: Partition, first: int, last: int, limit: int = frames.ANY_TIME) -> int | None:
     """The latest event time among offsets from `first` up to `last`, exclusive; from the index alone where whole batches lie inside.
 
     Times above `limit` do not count: a batch that has one is read.

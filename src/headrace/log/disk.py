@@ -6,7 +6,6 @@ Each operation passes a failpoint before and after it: every write, sync and ren
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import shutil
 import subprocess
@@ -23,21 +22,27 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from headrace.core import failpoints
+from headrace.log import mapping
 
 Bytes: TypeAlias = bytes | memoryview | pa.Buffer
 _VECTORS = 1024  # the most that one pwritev takes
 
 
 class File(Protocol):
-    """An open file, written at positions; `map` gives its present content without a copy."""
+    """An open file, written at positions.
+
+    `map` gives its content without a copy; with `room` it may reach behind the end, to bytes that are there once the file has grown.
+    """
 
     def write(self, parts: Sequence[Bytes], position: int) -> None: ...
 
     def read(self, position: int, length: int) -> bytes: ...
 
-    def map(self) -> pa.Buffer: ...
+    def map(self, room: int = 0) -> pa.Buffer: ...
 
     def size(self) -> int: ...
+
+    def extent(self) -> tuple[int, int]: ...
 
     def sync(self) -> None: ...
 
@@ -67,6 +72,8 @@ class Disk(Protocol):
 
     def size(self, path: Path) -> int: ...
 
+    def extent(self, path: Path) -> tuple[int, int]: ...
+
     def stamp(self, path: Path) -> tuple[int, int]: ...
 
     def make_directory(self, path: Path) -> None: ...
@@ -86,6 +93,8 @@ class Lock(AbstractContextManager[None], Protocol):
     def acquire(self, *, wait: bool = True) -> bool: ...
 
     def release(self) -> None: ...
+
+    def rest(self) -> None: ...
 
 
 class PosixFile:
@@ -111,12 +120,16 @@ class PosixFile:
     def read(self, position: int, length: int) -> bytes:
         return os.pread(self._descriptor, length, position)
 
-    def map(self) -> pa.Buffer:
+    def map(self, room: int = 0) -> pa.Buffer:
         size = self.size()
-        return pa.py_buffer(mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+        return mapping.readable(self._descriptor, max(size, room)) if size else pa.py_buffer(b"")
 
     def size(self) -> int:
         return os.fstat(self._descriptor).st_size
+
+    def extent(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_ino, status.st_size
 
     def sync(self) -> None:
         _point("disk.sync.before")
@@ -170,6 +183,14 @@ class PosixLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             self._threads.release()
 
+    def rest(self) -> None:
+        """Give the descriptor back until the lock is next taken; nothing happens while a thread has it."""
+        if self._threads.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._threads.release()
+
     def renew(self) -> None:
         """Let go of what a forked child got from its parent.
 
@@ -177,7 +198,7 @@ class PosixLock:
         with it would leave it locked for as long as the child lives.
         """
         self._threads = threading.Lock()
-        self.__del__()
+        self._close()
 
     def __enter__(self) -> None:
         self.acquire()
@@ -185,10 +206,13 @@ class PosixLock:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.release()
 
-    def __del__(self) -> None:
+    def _close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def __del__(self) -> None:
+        self._close()
 
 
 _locks: weakref.WeakSet[PosixLock] = weakref.WeakSet()
@@ -250,6 +274,11 @@ class PosixDisk:
     def size(self, path: Path) -> int:
         return path.stat().st_size
 
+    def extent(self, path: Path) -> tuple[int, int]:
+        """Which file is there, as a number that no other has while it is open or mapped, and its size."""
+        status = path.stat()
+        return status.st_ino, status.st_size
+
     def stamp(self, path: Path) -> tuple[int, int]:
         """Changes whenever the file is replaced."""
         status = path.stat()
@@ -279,7 +308,7 @@ class PosixDisk:
             if os.fstat(descriptor).st_size < size:
                 # Taken from the disk now: writing to a mapped hole on a full disk would be a SIGBUS, not an error.
                 _allocate(descriptor, size)
-            return memoryview(mmap.mmap(descriptor, size))
+            return mapping.writable(descriptor, size)
         finally:
             os.close(descriptor)
 

@@ -11,7 +11,8 @@ LogError
 ├── ReceiptExpired        a message of a queue that another consumer may hold by now
 ├── RecordLost            an append that failed after it was written; send it again
 ├── DiskFailed            the disk refused a write or a sync
-└── TransactionState      begin, commit and abort in an order without meaning
+├── TransactionState      begin, commit and abort in an order without meaning
+└── LogClosed             use after `Log.close`
 """
 
 from __future__ import annotations
@@ -73,3 +74,13 @@ class DiskFailed(LogError):
 
 class TransactionState(LogError):
     """Begin, commit and abort were called in an order without meaning."""
+
+
+class LogClosed(LogError):
+    """The log was closed in this process."""
+
+
+def closed_log(topic: str) -> LogClosed:
+    return LogClosed(
+        f"topic {topic!r} is used after its log was closed", hint="close producers and consumers before the log, or open it again"
+    )

@@ -40,6 +40,7 @@ class Examined:
     columns: pa.Schema | None = None
     covers: int = 0
     follows: int | None = None
+    latest: int = frames.ANY_TIME
     next: int = 0
     damaged: bool = False
     unknown: int = 0
@@ -70,7 +71,7 @@ def examine(disk: Disk, directory: Path, base: int, end: int | None = None) -> E
     try:
         segment = Segment(disk, directory, base)
         found.columns, found.covers, position = segment.columns, segment.covers, segment.first
-        found.follows = segment.start.follows
+        found.follows, found.latest = segment.start.follows, segment.start.latest
     except CorruptLog:
         found.damaged = True
         position = 0

@@ -18,7 +18,7 @@ HEADER = 128
 ALIGNMENT = 64
 # A disk writes whole sectors: one that a power cut kept from being written reads as zeros, where the file is new.
 SECTOR = 512
-NO_TIME = -(2**63)
+NO_TIME, ANY_TIME = -(2**63), 2**63 - 1
 
 # What the body holds beside the topic's own columns.
 KEYS, TIMES, HEADERS, TOMBSTONES, OFFSETS = 1, 2, 4, 8, 16

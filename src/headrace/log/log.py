@@ -9,21 +9,23 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, overload
+from types import TracebackType
+from typing import Any, Self, overload
 
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.durations import Duration, duration
-from headrace.core.errors import LogError, SchemaError, SettingsError
+from headrace.core.errors import LogError, SettingsError
 from headrace.core.schema import SchemaLike
 from headrace.log import groups, offsets, transactions, writers
 from headrace.log.assignment import TopicPartition
+from headrace.log.awake import Awake
 from headrace.log.consumer import Consumer, Place, Start, place_of
 from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
 from headrace.log.dead_letters import check_dead_letter_topic
 from headrace.log.disk import Disk, PosixDisk
-from headrace.log.errors import TopicExists, UnknownTopic
+from headrace.log.errors import TopicExists, UnknownTopic, closed_log
 from headrace.log.group import Group
 from headrace.log.group_consumer import GroupConsumer, Topics
 from headrace.log.group_settings import group_settings
@@ -38,7 +40,7 @@ from headrace.log.repair import RepairReport, repair
 from headrace.log.retention import Removed, delete_before
 from headrace.log.segment import segment_path
 from headrace.log.snapshot import Snapshot, snapshot_of
-from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
+from headrace.log.topic import Topic, TopicConfig, check_name, extended, topic_columns
 from headrace.log.transactions import Transactions
 from headrace.log.writers import Author
 
@@ -49,7 +51,7 @@ _NEW, _DELETED = "~new-", "~deleted-"
 
 
 class Log:
-    """Topics under one directory.
+    """Topics under one directory. Close it, or use it in a with-block, when many are opened in one process: it keeps files open.
 
     >>> import tempfile; log = Log(tempfile.mkdtemp())
     >>> topic = log.create_topic("greetings", partitions=1)
@@ -79,10 +81,28 @@ class Log:
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._known: dict[str, tuple[Path, tuple[int, int], Topic]] = {}
         self._guard = threading.Lock()
+        self._awake = Awake()
+        self._closed = False
         self._transactions: Transactions | None = None
         self._offsets: Offsets | None = None
         self._transaction_timeout = transaction_timeout
         self.maintenance = Maintenance(lambda: self.transactions)
+
+    def close(self) -> None:
+        """Give back every open file; work in the background ends with its partition. Producers and consumers of a closed log raise."""
+        self.maintenance.close()
+        with self._guard:
+            self._closed, partitions = True, list(self._partitions.values())
+            self._partitions.clear()
+        for partition in partitions:
+            partition.close()
+        self._catalog_lock.rest()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
     # Topics
 
@@ -109,8 +129,7 @@ class Log:
         except FileNotFoundError:
             raise self._unknown(name) from None
         if known is None or known[1] != stamp:
-            file = self.disk.open(path)
-            known = (path, stamp, Topic.from_json(file.read(0, file.size()), str(path)))
+            known = (path, stamp, Topic.from_json(self.disk.read(path), str(path)))
             self._known[name] = known
         return known[2]
 
@@ -131,7 +150,7 @@ class Log:
             topic = self.topic(name)
             changed = replace(topic, config=topic.config.with_settings(config or {}))
             if schema is not None:
-                changed = replace(changed, columns=_extended(topic, topic_columns(schema)))
+                changed = replace(changed, columns=extended(topic, topic_columns(schema)))
             if partitions is not None:
                 if partitions < topic.partitions:
                     raise LogError(
@@ -174,10 +193,12 @@ class Log:
         if not 0 <= index < topic.partitions:
             raise LogError(f"topic {topic.name!r} has no partition {index}", hint=f"it has {topic.partitions}, from 0 on")
         with self._guard:
+            if self._closed:
+                raise closed_log(topic.name)
             found = self._partitions.get((topic.id, index))
             if found is None or found.topic is not topic:
                 found = Partition(self.disk, self._directory(topic.name, index), topic, index, self.clock)
-                found.on_roll = self.maintenance.soon
+                found.on_roll, found.on_open = self.maintenance.soon, self._awake.opened
                 self._partitions[topic.id, index] = found
         return found
 
@@ -468,16 +489,3 @@ class Log:
         names = [other for other in self._names() if not other.startswith("__")]
         shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
         return UnknownTopic(f"there is no topic {name!r} in {self.path}", hint=f"create it first; topics here: {shown or 'none'}")
-
-
-def _extended(topic: Topic, columns: pa.Schema) -> pa.Schema:
-    for place, column in enumerate(topic.columns):
-        if place >= len(columns) or not columns.field(place).equals(column):
-            raise SchemaError(
-                f"topic {topic.name!r}: column {column.name!r} cannot be changed or removed",
-                why="stored records have it",
-                hint="columns can only be added at the end",
-            )
-    if not all(column.nullable for column in list(columns)[len(topic.columns) :]):
-        raise SchemaError(f"topic {topic.name!r}: a new column cannot be NOT NULL", why="stored records have no value for it")
-    return columns

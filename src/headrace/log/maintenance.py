@@ -91,6 +91,12 @@ class Maintenance:
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
 
+    def close(self) -> None:
+        """End the background with the partition that it is at; what is left is due again when another segment is closed."""
+        with self._guard:
+            self._pending.clear()
+        self.wait()
+
     def _drain(self) -> None:
         while True:
             with self._guard:

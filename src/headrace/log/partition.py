@@ -21,12 +21,12 @@ from headrace.log.active import ActiveSegment, Body
 from headrace.log.bell import Watch
 from headrace.log.checksum import checksum
 from headrace.log.disk import Disk
-from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted
+from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted, closed_log
 from headrace.log.head import Head, State
 from headrace.log.layout import Layout, Stored
 from headrace.log.mark import RESERVED, START, store_mark
 from headrace.log.recovery import recover
-from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, segment_bases, segment_path, without_merged
+from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, without_merged
 from headrace.log.topic import Topic
 from headrace.log.writers import NOBODY, Author
 
@@ -66,18 +66,19 @@ class Partition:
             raise self._failure("opening", error) from error
         self._boot = checksum(disk.boot().encode()) + 1
         self._active: ActiveSegment | None = None
-        self._opened = False
+        self._opened = self._closed = False
         self.on_roll: Callable[[Partition], None] | None = None
+        self.on_open: Callable[[Partition], None] | None = None
 
     @staticmethod
     def create(disk: Disk, directory: Path, topic: Topic) -> None:
         """The files of a new, empty partition."""
         disk.make_directory(directory)
-        Segment.create(disk, directory, 0, topic.columns, follows=0).close()
+        Segment.create(disk, directory, Start(0, 0, 0, topic.columns, frames.NO_TIME))
 
     def state(self) -> State:
         """A consistent picture of the partition, recovered first if the last writer or the machine died."""
-        state = self._head.load() if self._opened else None
+        state = self._head.load() if self._opened and not self._closed else None
         if state is None or state.boot != self._boot:
             with self._locked("opening") as state:
                 self._opened = True
@@ -137,6 +138,30 @@ class Partition:
                 store_mark(self.disk, self.directory / START, start)
                 self._head.store(state._replace(start=start, layout=state.layout + 1))
 
+    def rest(self) -> None:
+        """Give the descriptors of this process back until they are next needed, unless they are in use or something is not durable.
+
+        An error of the disk is told to the files that were open when it happened, so those with unsynced appends stay.
+        """
+        if self._lock.acquire(wait=False):
+            try:
+                state = self._head.load(locked=True)
+                if state is None or state.durable == state.written:
+                    self._active = None
+            finally:
+                self._lock.release()
+            if self._active is None:
+                self._lock.rest()
+                self._sync_lock.rest()
+
+    def close(self) -> None:
+        """Give everything back; appends that are under way end first."""
+        with self._sync_lock, self._lock:
+            self._closed = True
+            self._active = None
+        self._lock.rest()
+        self._sync_lock.rest()
+
     @contextmanager
     def exclusive(self) -> Iterator[tuple[State, Head]]:
         """Hold the partition's lock, to change its set of segments; gives the state, takes the new one."""
@@ -181,6 +206,8 @@ class Partition:
 
     def _fresh(self) -> State:
         """The state, with the files this process has open brought in step with what other processes did."""
+        if self._closed:
+            raise closed_log(self.topic.name)
         state = self._head.load(locked=True)
         if state is None or state.boot != self._boot or state.rolling:
             state = self._recovered(state)
@@ -220,6 +247,8 @@ class Partition:
         # The files before are not closed by hand: another thread may be syncing one, and its number must not be given away.
         if self._active is None or not self._active.fits(state):
             self._active = ActiveSegment(self.disk, self.directory, state)
+            if self.on_open is not None:
+                self.on_open(self)
         return self._active
 
     def _appended(self, state: State, bodies: Sequence[Body], author: Author, *, visible: bool) -> Appended | None:
@@ -287,8 +316,8 @@ class Partition:
         path = segment_path(self.directory, state.written)
         try:
             self.disk.replace(path.with_suffix(WRITERS_SUFFIX), self._active.writers.pack(self.clock.now()))
-            follows = self._active.follows(state.written)
-            segment = Segment.create(self.disk, self.directory, state.written, self.topic.columns, follows=follows)
+            start = self._active.following(state.written, self.topic.columns)
+            segment = Segment.create(self.disk, self.directory, start)
         except OSError:
             if not self.disk.exists(path):
                 self._head.store(state)

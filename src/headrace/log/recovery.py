@@ -27,7 +27,7 @@ def recover(disk: Disk, directory: Path, boot: int, stale: State | None, now: in
     same_boot = stale is not None and stale.boot == boot
     proved = stale.durable_position if stale is not None and stale.segment == active.base else 0
     end = active.recover(proved)
-    _make_durable(active, end, proved, same_boot or stale is None)
+    _make_durable(disk, active, end, first=max(proved, active.first) if same_boot or stale is None else end)
     entries = active.scan_index(end)
     index = disk.open(active.index_path, create=True)
     index.truncate(0)
@@ -57,13 +57,16 @@ def _last_segment(disk: Disk, directory: Path, bases: list[int], stale: State | 
     return Segment(disk, directory, bases[-1])
 
 
-def _make_durable(active: Segment, end: int, proved: int, cached: bool) -> None:
-    """Cut the file at `end` and sync it. If it may have been written to since the machine started, its pages are not trusted."""
-    if active.size > end:
-        _log.warning("%s: cut %d bytes of an append that a crash interrupted", active.path, active.size - end)
-        active.file.truncate(end)
-    first = max(proved, active.first)
-    if cached and first < end:
-        # A sync that failed before may have left lost pages that count as clean: only what is written again is sure to be synced.
-        active.file.write([active.file.read(first, end - first)], first)
-    active.file.sync()
+def _make_durable(disk: Disk, active: Segment, end: int, first: int) -> None:
+    """Cut the file at `end` and sync it. From `first` on it may have been written to since the machine started: that is not trusted."""
+    file = disk.open(active.path)
+    try:
+        if file.size() > end:
+            _log.warning("%s: cut %d bytes of an append that a crash interrupted", active.path, file.size() - end)
+            file.truncate(end)
+        if first < end:
+            # A sync that failed before may have left lost pages that count as clean: only what is written again is sure to be synced.
+            file.write([file.read(first, end - first)], first)
+        file.sync()
+    finally:
+        file.close()

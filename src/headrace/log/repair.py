@@ -112,7 +112,9 @@ class _Mender:
     def _only_a_start(self, base: int) -> bool:
         """Whether a segment is as long as its first block, so that no record was ever in it."""
         columns = [pa.schema(list(self._topic.columns)[:count]) for count in range(1, len(self._topic.columns) + 1)]
-        return self._disk.size(segment_path(self._directory, base)) in {len(start_block(Start(base, base, base, some))) for some in columns}
+        return self._disk.size(segment_path(self._directory, base)) in {
+            len(start_block(Start(base, base, base, some, 0))) for some in columns
+        }
 
     def _end(self, base: int, stale: State | None) -> int:
         if stale is not None and stale.segment == base:
@@ -152,7 +154,7 @@ class _Mender:
         self._keep(segment_path(self._directory, segment.base))
         if following is not None and segment.covers > segment.base:
             segment.covers = following.base
-        start = Start(segment.base, segment.follows, segment.covers, segment.columns)
+        start = Start(segment.base, segment.follows, segment.covers, segment.columns, segment.latest)
         output = SegmentWriter(self._disk, self._directory, start)
         until = _reach(segment, following) if following is not None else None
         if until is not None and until > segment.end:
@@ -178,7 +180,7 @@ class _Mender:
             self._rewrite(last)
         if missing or following > last.base:
             self._store_writers(following, self._learned(found)[0])
-            Segment.create(self._disk, self._directory, following, self._topic.columns, follows=last.end)
+            Segment.create(self._disk, self._directory, Start(following, last.end, following, self._topic.columns, frames.ANY_TIME))
             found.append(Examined(following, self._topic.columns, following, last.end, following))
         return following
 

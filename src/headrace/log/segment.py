@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +22,9 @@ from headrace.log.layout import stored_schema
 SUFFIX, INDEX_SUFFIX, WRITERS_SUFFIX = ".segment", ".index", ".writers"
 # This file is there while segments that were merged into another are being removed.
 MERGING = "merging"
-_MAGIC = 0x32535248  # "HRS2"
-_START = struct.Struct("<IIqqqI")
+_MAGIC = 0x33535248  # "HRS3"
+_START = struct.Struct("<IIqqqqI")
+_ROOM = 1024 * 1024
 
 
 class Start(NamedTuple):
@@ -29,48 +32,58 @@ class Start(NamedTuple):
 
     `follows` is the offset behind the last frame of the segment before; below `base`, where a crash made offsets be passed over.
     `covers` is the offset up to which a compacted segment stands for all segments, and its frames reach; `base` in others.
+    `latest`: no record of an earlier segment has a later event time.
     """
 
     base: int
     follows: int
     covers: int
     columns: pa.Schema
+    latest: int
 
 
 class Segment:
-    """The frames from offset `base` on."""
+    """The frames from offset `base` on. Holds a map of the file and no descriptor, so there may be any number of them.
+
+    Before each look into the map the file is asked for its length: reading what somebody has cut off would end the process. What
+    remains is a cut between that question and the look, and one below a batch that a reader already has in its hands.
+    """
 
     def __init__(self, disk: Disk, directory: Path, base: int) -> None:
         self.base = base
         self.path = segment_path(directory, base)
         self.index_path = segment_path(directory, base, INDEX_SUFFIX)
         self._disk = disk
-        self.file = disk.open(self.path)
-        self._map = self.file.map()
+        self._identity = self._known = 0
+        self._map = self._mapped()
         self.start, self.first = self._read_start()
         self.columns, self.covers = self.start.columns, self.start.covers
         self._index: np.ndarray | None = None
 
     @classmethod
-    def create(cls, disk: Disk, directory: Path, base: int, columns: pa.Schema, *, follows: int) -> Segment:
+    def create(cls, disk: Disk, directory: Path, start: Start) -> Segment:
         """A new, empty segment; durable with its directory entry when this returns."""
-        path = segment_path(directory, base)
-        index = disk.open(segment_path(directory, base, INDEX_SUFFIX), create=True)
+        index = disk.open(segment_path(directory, start.base, INDEX_SUFFIX), create=True)
         index.truncate(0)
         index.close()
         # Whole before it has its name: no crash leaves a segment without its first block, and readers of one it replaces keep theirs.
-        disk.replace(path, start_block(Start(base, follows, base, columns)))
-        return cls(disk, directory, base)
+        disk.replace(segment_path(directory, start.base), start_block(start))
+        return cls(disk, directory, start.base)
 
     def view(self, end: int) -> pa.Buffer:
-        """The file's bytes, at least up to `end` if the file is that long."""
-        if self._map.size < end:
-            self._map = self.file.map()
-        return self._map
+        """The file's bytes as far as it goes, or to `end` at least; FileNotFoundError if another file took its place before that."""
+        size = self.size
+        if self._map.size < min(size, end):
+            self._map = self._mapped()
+        elif size < end and not self._present():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path))
+        return self._map.slice(0, min(size, self._map.size))
 
     @property
     def size(self) -> int:
-        return self.file.size()
+        """How long the file is; if it is there no more, how long it was known to be: nobody changes it then."""
+        self._present()
+        return self._known
 
     def frame_at(self, position: int, end: int) -> Frame:
         """The header at `position`, in a range that was written completely; anything else there is corruption."""
@@ -84,7 +97,10 @@ class Segment:
 
     def records(self, frame: Frame) -> pa.RecordBatch:
         """The stored batch of a frame, checked against its CRC; shares the file's memory if it is not compressed."""
-        body = self.view(frame.end).slice(frame.position + HEADER, frame.length)
+        data = self.view(frame.end)
+        if data.size < frame.end:
+            raise self.corrupt(frame.position, "the file ends too early", frame)
+        body = data.slice(frame.position + HEADER, frame.length)
         if not frames.sound(frame, body):
             raise self.corrupt(frame.position, f"the records from offset {frame.base} to {frame.next - 1} do not match their CRC32C", frame)
         return frames.decode(frame, body, stored_schema(self.columns, frame.flags & 255))
@@ -160,9 +176,6 @@ class Segment:
             hint="restore the file from a copy, or give up the damaged records with log.repair(topic, partition)",
         )
 
-    def close(self) -> None:
-        self.file.close()
-
     def _torn(self, data: pa.Buffer, position: int, proved: int) -> bool:
         """Whether damage at `position` is an append that a crash cut short, and not a change to bytes that were complete.
 
@@ -193,17 +206,35 @@ class Segment:
                 return True
         return False
 
-    def _load_index(self, end: int) -> np.ndarray | None:
+    def _present(self) -> bool:
+        """Whether the mapped file still has its name; notes its length then. A map keeps the file's number from being given away."""
         try:
-            file = self._disk.open(self.index_path)
+            identity, size = self._disk.extent(self.path)
         except FileNotFoundError:
-            return None
+            return False
+        if identity == self._identity:
+            self._known = size
+        return identity == self._identity
+
+    def _mapped(self) -> pa.Buffer:
+        file = self._disk.open(self.path)
         try:
-            data = file.map()
+            identity, size = file.extent()
+            if self._identity not in (0, identity):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self.path))
+            self._identity, self._known = identity, size
+            # A segment that grows is not mapped again for every append.
+            return file.map(max(_ROOM, 2 * size))
         finally:
             file.close()
-        whole = data.size // HEADER * HEADER
-        entries = frames.checked_index(data.slice(0, whole))
+
+    def _load_index(self, end: int) -> np.ndarray | None:
+        try:
+            # Copied: writers cut off what a crash left at its end.
+            data = self._disk.read(self.index_path)
+        except FileNotFoundError:
+            return None
+        entries = frames.checked_index(data[: len(data) // HEADER * HEADER])
         if entries is None:
             return None
         entries = entries[: np.searchsorted(entries["position"], end)]
@@ -219,16 +250,17 @@ class Segment:
         return int(entries["position"][-1]) + HEADER + frames.padded(int(entries["length"][-1]))
 
     def _read_start(self) -> tuple[Start, int]:
-        data = self._map
+        data = self.view(0)
         try:
-            magic, crc, base, follows, covers, length = _START.unpack_from(data)
+            magic, crc, *numbers, length = _START.unpack_from(data)
+            base, follows, covers, latest = numbers
             columns = data.slice(_START.size, length).to_pybytes()
-            sound = checksum(_checked(base, follows, covers, columns)) == crc
+            sound = checksum(_checked(numbers, columns)) == crc
         except (struct.error, IndexError, pa.ArrowInvalid):
             sound = False
         if not sound or magic != _MAGIC or base != self.base:
             raise self.corrupt(0, "the start of the segment does not match its checksum")
-        return Start(base, follows, covers, _schema(columns)), frames.padded(_START.size + length)
+        return Start(base, follows, covers, _schema(columns), latest), frames.padded(_START.size + length)
 
 
 @lru_cache(maxsize=256)
@@ -245,13 +277,13 @@ def segment_path(directory: Path, base: int, suffix: str = SUFFIX) -> Path:
 def start_block(start: Start) -> bytes:
     """The first block of a segment file."""
     schema: bytes = start.columns.serialize().to_pybytes()
-    crc = checksum(_checked(start.base, start.follows, start.covers, schema))
-    block = _START.pack(_MAGIC, crc, start.base, start.follows, start.covers, len(schema)) + schema
+    numbers = [start.base, start.follows, start.covers, start.latest]
+    block = _START.pack(_MAGIC, checksum(_checked(numbers, schema)), *numbers, len(schema)) + schema
     return block.ljust(frames.padded(len(block)), b"\0")
 
 
-def _checked(base: int, follows: int, covers: int, schema: bytes) -> bytes:
-    return struct.pack("<qqqI", base, follows, covers, len(schema)) + schema
+def _checked(numbers: list[int], schema: bytes) -> bytes:
+    return struct.pack("<qqqqI", *numbers, len(schema)) + schema
 
 
 def without_merged(disk: Disk, directory: Path, bases: list[int]) -> list[int]:

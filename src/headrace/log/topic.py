@@ -185,3 +185,17 @@ def check_name(name: str, kind: str = "topic") -> None:
     """
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise LogError(f"{name!r} is not a {kind} name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'")
+
+
+def extended(topic: Topic, columns: pa.Schema) -> pa.Schema:
+    """The columns of a topic with more at the end."""
+    for place, column in enumerate(topic.columns):
+        if place >= len(columns) or not columns.field(place).equals(column):
+            raise SchemaError(
+                f"topic {topic.name!r}: column {column.name!r} cannot be changed or removed",
+                why="stored records have it",
+                hint="columns can only be added at the end",
+            )
+    if not all(column.nullable for column in list(columns)[len(topic.columns) :]):
+        raise SchemaError(f"topic {topic.name!r}: a new column cannot be NOT NULL", why="stored records have no value for it")
+    return columns

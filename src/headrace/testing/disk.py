@@ -332,6 +332,10 @@ class SimulatedDisk:
     def size(self, path: Path) -> int:
         return self.open(path).size()
 
+    def extent(self, path: Path) -> tuple[int, int]:
+        inode = self.open(path).inode
+        return inode.number, inode.size
+
     def stamp(self, path: Path) -> tuple[int, int]:
         inode = self.open(path).inode
         return inode.number, inode.changes
@@ -395,11 +399,14 @@ class SimulatedFile:
     def read(self, position: int, length: int) -> bytes:
         return bytes(self.inode.data[position : min(position + length, self.inode.size)])
 
-    def map(self) -> pa.Buffer:
+    def map(self, room: int = 0) -> pa.Buffer:
         return pa.py_buffer(memoryview(self.inode.data)[: self.inode.size])
 
     def size(self) -> int:
         return self.inode.size
+
+    def extent(self) -> tuple[int, int]:
+        return self.inode.number, self.inode.size
 
     def sync(self) -> None:
         try:
@@ -442,6 +449,9 @@ class SimulatedLock:
         if self.process.alive and self._inode.holder is self:
             self.process.step("unlock")
             self._inode.holder = None
+
+    def rest(self) -> None:
+        """Nothing to give back."""
 
     def __enter__(self) -> None:
         self.acquire()

@@ -34,7 +34,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def log(home):
-    return Log(home / "log")
+    with Log(home / "log") as opened:
+        yield opened
 
 
 @pytest.fixture

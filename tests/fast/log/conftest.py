@@ -1,5 +1,7 @@
 """A log in a temporary directory, with a clock that moves only when told."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from headrace.core.clock import ManualClock
@@ -13,13 +15,15 @@ def clock():
 
 @pytest.fixture
 def log(tmp_path, clock):
-    return Log(tmp_path / "log", clock=clock)
+    with Log(tmp_path / "log", clock=clock) as opened:
+        yield opened
 
 
 @pytest.fixture
 def open_log(tmp_path, clock):
     """The log as other processes see it: each call opens the same directory once more."""
-    return lambda: Log(tmp_path / "log", clock=clock)
+    with ExitStack() as logs:
+        yield lambda: logs.enter_context(Log(tmp_path / "log", clock=clock))
 
 
 @pytest.fixture

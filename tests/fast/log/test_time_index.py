@@ -15,7 +15,8 @@ batches = st.lists(st.lists(st.none() | st.integers(-50, 50), min_size=1, max_si
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    return Log(tmp_path_factory.mktemp("log"))
+    with Log(tmp_path_factory.mktemp("log")) as log:
+        yield log
 
 
 def fill(log: Log, topic: str, content: list[list[int | None]]) -> list[int | None]:
@@ -41,6 +42,22 @@ def test_the_index_says_what_a_list_says(shared, content, segment_bytes, moments
         for first, last in ranges:
             expected = max((at for at in times[first:last] if at is not None), default=None)
             assert shared.max_event_time("t", 0, first, last) == expected
+    finally:
+        shared.delete_topic("t")
+
+
+@settings(max_examples=20)
+@given(content=batches, removed=st.integers(0, 40), moments=st.lists(st.integers(-52, 52), min_size=5, max_size=5))
+def test_times_of_removed_records_do_not_hide_those_of_others(shared, content, removed, moments):
+    """Each segment says how late all before it are at most, also those that are gone."""
+    shared.create_topic("t", schema="at timestamp", time="at", config={"segment.bytes": 1024})
+    try:
+        times = fill(shared, "t", content)
+        first = min(removed, len(times))
+        shared.delete_records("t", 0, first)
+        for moment in moments:
+            expected = next((offset for offset, at in enumerate(times) if offset >= first and at is not None and at >= moment), None)
+            assert shared.offsets_for_time("t", moment) == {0: expected}
     finally:
         shared.delete_topic("t")
 

@@ -14,6 +14,7 @@ NAMES = [
     "App",
     "ConnectorError",
     "Consumer",
+    "GroupConsumer",
     "HeadraceError",
     "JobError",
     "Log",

@@ -68,7 +68,7 @@ class Visitors:
 
 def main(home: str, rate: str, seed: str) -> None:
     visitors, started, sent = Visitors(int(seed)), time.monotonic(), 0
-    with Log(Path(home) / "log").producer(acks="1") as producer:
+    with Log(Path(home) / "log") as log, log.producer(acks="1") as producer:
         while not select.select([sys.stdin], [], [], _TICK)[0]:
             due = int((time.monotonic() - started) * float(rate)) - sent
             if due > 0:
