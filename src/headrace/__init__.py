@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from headrace.api.stream import Stream as Stream
     from headrace.api.stream import Table as Table
     from headrace.api.windows import bounded as bounded
+    from headrace.api.windows import calendar as calendar
+    from headrace.api.windows import custom as custom
+    from headrace.api.windows import global_ as global_
     from headrace.api.windows import hopping as hopping
     from headrace.api.windows import perfect as perfect
     from headrace.api.windows import session as session
@@ -61,6 +64,9 @@ _HOME = {
     "Topic": "headrace.log.topic",
     "TopicConfig": "headrace.log.topic",
     "bounded": "headrace.api.windows",
+    "calendar": "headrace.api.windows",
+    "custom": "headrace.api.windows",
+    "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",

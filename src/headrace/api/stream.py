@@ -15,7 +15,8 @@ from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
 from headrace.plan.aggregates import aggregation
-from headrace.plan.aggregation import PANE_COLUMNS, WINDOW_COLUMNS, Emit, GroupAggregate, WindowAggregate
+from headrace.plan.aggregation import PANE_COLUMNS, GroupAggregate, WindowAggregate
+from headrace.plan.emit import RETRACTING, Emit
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
@@ -200,14 +201,14 @@ class Windowed:
     def agg(self, **aggregates: str) -> Results:
         """Aggregates per window and key, each a Spark SQL aggregate expression: `agg(views="count(*)")`.
 
-        The result has the key, `window_start`, `window_end`, the aggregates, `pane` (on-time, late, idle) and `revision`.
+        The result has the key, `window_start`, `window_end`, the aggregates, `pane` (early, on-time, late, idle) and `revision`.
         """
         at = caller()
         node = self._stream.node
         calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
         keys = [node.columns.field(name) for name in self._by]
         results = [pa.field(output.name, output.expression.type) for output in outputs]
-        columns = pa.schema([*keys, *WINDOW_COLUMNS, *results, *PANE_COLUMNS])
+        columns = pa.schema([*keys, *self._window.columns, *results, *PANE_COLUMNS])
         _refuse_twice(columns, at)
         name = self._stream.namer.step_name(f"{node.name}.window")
         return Results(self._stream.namer, WindowAggregate(name, columns, at, node, self._by, calls, outputs, self._window))
@@ -218,9 +219,38 @@ class Results(Stream):
 
     node: WindowAggregate
 
-    def emit(self, *, until: Duration) -> Results:
-        """Give out a window's result when the watermark passes its end, and correct it for records that come up to `until` later."""
-        return Results(self.namer, replace(self.node, emit=Emit(until=duration(until))))
+    def emit(
+        self,
+        *,
+        early: Duration | None = None,
+        every: int | None = None,
+        late: Duration | None = "each",
+        until: Duration | None = None,
+        mode: str = RETRACTING,
+    ) -> Results:
+        """When results are given out; a window always gives one when the watermark passes its end.
+
+        Before that, `early`: each time the watermark passes another multiple of this, for windows that have something new; `every`:
+        at the end of an epoch in which so many records have come. After it, until the watermark is `until` further, late records
+        correct the result, `late="each"` at once, or each time the watermark passes another multiple of a duration. Panes are
+        numbered by `revision`.
+
+        `mode="retracting"` takes back what was given out before; `"accumulating"` gives all so far and lets it stand; `"discarding"`
+        gives what came since the last pane.
+        """
+        at = caller()
+        if until is None and late not in ("each", None):
+            raise PlanError(f"late={late!r} without until=", why="nothing would be taken in late", hint='give until="1 hour" too', where=at)
+        if until is not None and late is None:
+            raise PlanError("late=None with until=", why="late records would be taken in and never shown", hint="leave one out", where=at)
+        emit = Emit(
+            until=timedelta(0) if until is None else duration(until),
+            early=None if early is None else duration(early),
+            every=every,
+            late=timedelta(0) if late is None or late == "each" else duration(late),
+            mode=mode,
+        )
+        return Results(self.namer, replace(self.node, emit=emit))
 
 
 class Grouped:

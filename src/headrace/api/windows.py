@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from headrace.core.durations import Duration, duration
+from headrace.plan.calendar import Calendar
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded
-from headrace.plan.windows import Hopping, Session
+from headrace.plan.windows import Custom, Global, Hopping, Session
 
 
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
@@ -32,6 +36,39 @@ def session(gap: Duration) -> Session:
     'session with gap 30 minutes'
     """
     return Session(duration(gap))
+
+
+def calendar(length: str, *, zone: str, offset: Duration = "0s") -> Calendar:
+    """Hours, days, weeks (from Monday), months or years as the clocks of a time zone show them, each beginning `offset` later.
+
+    >>> str(calendar("1 day", zone="Europe/Berlin", offset="6 hours"))
+    'calendar day in Europe/Berlin, offset 6 hours'
+    """
+    return Calendar.of(length, zone, duration(offset))
+
+
+def global_() -> Global:
+    """One window for all time, which ends with the input; `emit` says what is given out before that.
+
+    >>> str(global_())
+    'global'
+    """
+    return Global()
+
+
+def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
+    """Windows by a function from event times to the starts and ends of their windows, arrays of numpy's `datetime64[us]` in UTC.
+
+    A window holds its start and not its end, and the function gives the same one for every time in it. A time that it gives no window
+    that holds it makes the record a dead letter.
+
+    >>> def quarter_hours(times):
+    ...     start = times.astype("datetime64[m]") // 15 * 15
+    ...     return start, start + 15
+    >>> str(custom(quarter_hours))
+    'windows of quarter_hours'
+    """
+    return Custom(function)
 
 
 def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 class LogTopic:
     """A topic that takes the records of a stream, or the latest row of each key of a table, each epoch once.
 
-    `app.sink(stream, hr.log("alerts"))`
+    `app.sink(stream, hr.log("alerts"))`. With `append_only=True` its readers may take every record for a fact: results that are
+    replaced or taken back later are refused when the app is planned.
     """
 
     topic: str
+    append_only: bool = False
 
     def __str__(self) -> str:
         return f"topic {self.topic}"

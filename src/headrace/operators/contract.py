@@ -26,12 +26,13 @@ class Entered:
     """What a batch is before the shuffle: rows for the state, which stand for `accepted` records.
 
     `late` ones have the window they missed (`_start`, `_end`). `suspects` may be late, which only the state can tell: they travel
-    with what they were when they came.
+    with what they were when they came. `bad` ones have their `_reason`.
     """
 
     rows: pl.DataFrame
     accepted: int
     late: pl.DataFrame | None = None
+    bad: pl.DataFrame | None = None
     suspects: pl.DataFrame | None = None
 
 

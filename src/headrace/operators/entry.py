@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -34,15 +34,18 @@ class Entry:
     def _compiled(self) -> list[tuple[str, Compiled]]:
         return [(name, ready(typed)) for name, typed in self.made.arguments or ()]
 
-    def enter(self, frame: pl.DataFrame, time: EpochTime) -> tuple[Entered, pl.DataFrame | None]:
-        """What entering made of a batch, and the records whose arguments could not be computed, with their `_reason`."""
+    def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
+        """What entering made of a batch. Records whose arguments could not be computed are bad."""
         if self.made.arguments is None:
-            return self.spec.enter(frame.drop(CHANGED, strict=False), time), None
+            return self.spec.enter(frame.drop(CHANGED, strict=False), time)
         kept = [name for name in (*self.spec.by, TIME, ROW, OP) if name in frame.columns]
         records, bad = computed(frame, self._compiled, kept)
         if ALL in self.spec.by:
             records = records.with_columns(pl.lit(0).alias(ALL))
-        return self.spec.enter(records, time), bad
+        entered = self.spec.enter(records, time)
+        if bad is None:
+            return entered
+        return replace(entered, bad=bad if entered.bad is None else pl.concat([entered.bad, bad], how="diagonal"))
 
     def packets(self, rows: pl.DataFrame, shards: int) -> list[Packet]:
         return sharded(self.operator, rows, self.spec.by, shards) if rows.height else []

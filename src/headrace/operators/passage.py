@@ -182,11 +182,11 @@ class Passage:
 
     def _enter(self, name: str, frame: pl.DataFrame) -> None:
         entry = self._program.operators[name].entry
-        entered, broken = entry.enter(frame, self._time)
+        entered = entry.enter(frame, self._time)
         late = 0 if entered.late is None else entered.late.height
-        bad = 0 if broken is None else broken.height
+        bad = 0 if entered.bad is None else entered.bad.height
         self._result.accounting.add(name, taken=entered.accepted + late + bad, out=entered.accepted, late=late)
-        self._dead(name, broken)
+        self._dead(name, entered.bad)
         self._late(name, entered.late, 0)
         self._result.packets += entry.packets(entered.rows, self._program.shards)
         if entered.suspects is not None:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import singledispatch
 
 from headrace.core.durations import microseconds
-from headrace.operators.aggregate import Aggregate
 from headrace.operators.arguments import aggregates_of
 from headrace.operators.contract import Made, Spec, operator_of
+from headrace.operators.emission import Emission, Trigger
 from headrace.operators.entry import ALL
 from headrace.plan.aggregation import WindowAggregate
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What is computed in each window, whatever its kind: aggregates by key, corrected until `until` microseconds after its end."""
-
-    by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
-    until: int
+from headrace.plan.emit import RETRACTING
 
 
 @singledispatch
-def windowed(window: object, contents: Contents) -> Spec:
+def windowed(window: object, emission: Emission) -> Spec:
     """The operator of a kind of window."""
     raise TypeError(f"{type(window).__name__} has no operator")
 
@@ -31,4 +22,7 @@ def windowed(window: object, contents: Contents) -> Spec:
 @operator_of.register
 def _(node: WindowAggregate) -> Made:
     aggregates, arguments = aggregates_of(node)
-    return Made(windowed(node.window, Contents(node.by or (ALL,), aggregates, microseconds(node.kept))), arguments)
+    emit = node.emit
+    early = None if emit.early is None else microseconds(emit.early)
+    trigger = Trigger(early, emit.every, microseconds(emit.late), emit.mode if emit.again else RETRACTING)
+    return Made(windowed(node.window, Emission(node.by or (ALL,), aggregates, microseconds(node.kept), trigger)), arguments)

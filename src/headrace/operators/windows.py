@@ -17,14 +17,17 @@ from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import ROWS, finishes, merged, partial, present
 from headrace.operators.changes import TIME
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size, Spec
+from headrace.operators.emission import Emission
+from headrace.operators.intervals import IntervalSpec
+from headrace.operators.layouts import Regular
 from headrace.operators.panes import PANE, PaneTree, merge_keys
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
-from headrace.operators.windowing import Contents, windowed
+from headrace.operators.windowing import windowed
 from headrace.plan.windows import Hopping
 
-_END, _REVISION, _STEP = "_end", "_revision", "_step"
+_END, _REVISION, _STEP, _LATE = "_end", "_revision", "_step", "_late"
 
 
 @dataclass(frozen=True)
@@ -82,18 +85,20 @@ class Windows:
         self._spec = spec
         self._panes = Chunks("pane", PANE, self._merge_panes)
         self._tree = PaneTree(spec, self._panes)
-        # How often a result was corrected; only corrected ones are in it.
+        # How often a result was corrected; only those are in it of which a late pane was given out.
         self._revisions = Chunks("revision", _END, self._merge_revisions)
+        # Between which watermarks windows fired because the stream was silent, as long as they may be corrected.
+        self._idle: list[list[int]] = []
 
     @property
     def size(self) -> Size:
         return self._panes.size.plus(self._revisions.size)
 
     def manifest(self) -> str:
-        return json.dumps([self._panes.manifest(), self._revisions.manifest()])
+        return json.dumps([self._panes.manifest(), self._revisions.manifest(), self._idle])
 
     def restore(self, manifest: str | None, store: Store) -> None:
-        panes, revisions = json.loads(manifest) if manifest else (None, None)
+        panes, revisions, self._idle = json.loads(manifest) if manifest else (None, None, [])
         self._tree.invalidate(self._panes.restore(panes, store))
         self._revisions.restore(revisions, store)
 
@@ -109,6 +114,8 @@ class Windows:
             for end, added in corrected.items():
                 results += self._correct(end, added, before[end])
         results += self._fire(time)
+        idle = [*self._idle, [time.before, time.after]] if time.idle else self._idle
+        self._idle = [fired for fired in idle if fired[1] + self._spec.until > time.after]
         limit = time.after - self._spec.size - self._spec.until + 1
         self._panes.save(limit, store)
         self._tree.drop_before(limit)
@@ -117,7 +124,7 @@ class Windows:
 
     def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
         spec = self._spec
-        kind = "idle" if time.idle else "on-time"
+        kind = pl.lit("idle" if time.idle else "on-time")
         if spec.size == spec.hop:
             found = self._panes.between(time.before - spec.size + 1, time.after - spec.size + 1)
             return [changes.added(self._finish(present(found), pl.col(PANE), kind, pl.lit(0)))] if found is not None else []
@@ -145,10 +152,12 @@ class Windows:
         revised = self._revise(window, added, end)
         results = []
         if before:
-            numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION))
+            numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION), _LATE)
             old = _matched(present(before[0][1]), numbers, list(self._spec.by))
-            results.append(changes.retracted(self._finish(old, start, "late", pl.col(_REVISION))))
-        return [*results, changes.added(self._finish(present(revised), start, "late", pl.col(_REVISION)))]
+            first = "idle" if any(after < end <= upto for after, upto in self._idle) else "on-time"
+            said = pl.when(_LATE).then(pl.lit("late")).otherwise(pl.lit(first))
+            results.append(changes.retracted(self._finish(old, start, said, pl.col(_REVISION))))
+        return [*results, changes.added(self._finish(present(revised), start, pl.lit("late"), pl.col(_REVISION)))]
 
     def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int) -> pl.DataFrame:
         """Number the corrections of a window; a key that had no result yet begins with zero."""
@@ -160,9 +169,9 @@ class Windows:
         else:
             count = count.with_columns(pl.lit(None, pl.Int32).alias(_REVISION))
         before = (pl.col(ROWS) > pl.col("_added")).cast(pl.Int32)
-        count = count.with_columns(before.alias(_STEP), (pl.col(_REVISION).fill_null(0) + before).alias(_REVISION))
-        step = count.select(pl.lit(end).alias(_END), *by, pl.col(_STEP).alias(_REVISION))
-        self._revisions.add(step.filter(pl.col(_REVISION) > 0))
+        marks = (before.alias(_STEP), pl.col(_REVISION).is_not_null().alias(_LATE))
+        count = count.with_columns(*marks, (pl.col(_REVISION).fill_null(0) + before).alias(_REVISION))
+        self._revisions.add(count.select(pl.lit(end).alias(_END), *by, pl.col(_STEP).alias(_REVISION)))
         return count
 
     def _ends(self, after: int, upto: int, panes: tuple[int, int]) -> list[int]:
@@ -173,7 +182,7 @@ class Windows:
         first += (spec.offset + spec.size - first) % spec.hop
         return list(range(first, min(upto, high + spec.size) + 1, spec.hop))
 
-    def _finish(self, window: pl.DataFrame, start: pl.Expr, kind: str, revision: pl.Expr) -> pl.DataFrame:
+    def _finish(self, window: pl.DataFrame, start: pl.Expr, kind: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
         spec = self._spec
         end = start + spec.size
         return window.select(
@@ -181,7 +190,7 @@ class Windows:
             start.cast(pl.Datetime("us", "UTC")).alias("window_start"),
             end.cast(pl.Datetime("us", "UTC")).alias("window_end"),
             *finishes(spec.aggregates),
-            pl.lit(kind).alias("pane"),
+            kind.alias("pane"),
             revision.cast(pl.Int32).alias("revision"),
             (end - 1).cast(pl.Int64).alias(TIME),
         )
@@ -199,6 +208,8 @@ def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataF
 
 
 @windowed.register
-def _(window: Hopping, contents: Contents) -> WindowSpec:
+def _(window: Hopping, emission: Emission) -> Spec:
     size, hop, offset = (microseconds(length) for length in (window.size, window.hop, window.offset))
-    return WindowSpec(size, hop, offset, contents.by, contents.aggregates, contents.until)
+    if emission.trigger.plain:
+        return WindowSpec(size, hop, offset, emission.by, emission.aggregates, emission.until)
+    return IntervalSpec(Regular(size, hop, offset), emission)

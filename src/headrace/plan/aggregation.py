@@ -9,15 +9,13 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headrace.core.durations import spelled
-from headrace.core.schema import TIMESTAMP
+from headrace.plan.emit import DISCARDING, ON_TIME, Emit
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Memory, Named, Step
 from headrace.plan.own import Aggregate
 from headrace.plan.tables import row_a_key
 from headrace.plan.windows import Window
 
-WINDOW_COLUMNS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
 PANE_COLUMNS = (pa.field("pane", pa.string()), pa.field("revision", pa.int32()))
 
 Options = tuple[bool | int | float, ...]
@@ -80,26 +78,24 @@ class Aggregation(Step):
 
 
 @dataclass(frozen=True)
-class Emit:
-    """When results are given out. `until`: how long after its end a window may be corrected by late records."""
-
-    until: timedelta = timedelta(0)
-
-
-@dataclass(frozen=True)
 class WindowAggregate(Aggregation):
     """Aggregates per window and key."""
 
     window: Window
-    emit: Emit = Emit()
+    emit: Emit = ON_TIME
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return (*self.by, "window_start")
+        apart = ("revision",) if self.emit.again and self.emit.mode == DISCARDING else ()
+        return (*self.by, *self.window.identity, *apart)
 
     @property
     def changes(self) -> bool:
-        return super().changes or self.emit.until > timedelta(0)
+        return super().changes or self.emit.retracts
+
+    @property
+    def restates(self) -> bool:
+        return self.emit.restates
 
     @property
     def lateness(self) -> timedelta:
@@ -113,8 +109,7 @@ class WindowAggregate(Aggregation):
     @property
     def does(self) -> str:
         by = f" by {', '.join(self.by)}" if self.by else ""
-        until = f", corrected until {spelled(self.emit.until)} after its end" if self.emit.until else ""
-        return f"{self.window}{by}: {self.computes}{until}"
+        return f"{self.window}{by}: {self.computes}{self.emit}"
 
     @property
     def memory(self) -> Memory:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from headrace.core.errors import PlanError
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
 from headrace.plan.nodes import Node
-from headrace.plan.steps import ToStream
+from headrace.plan.steps import ToStream, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.windows import Session
 
@@ -16,6 +16,9 @@ def check(nodes: Iterable[Node]) -> None:
     """Refuse the first step that cannot be run as it is meant."""
     for node in nodes:
         refuse_a_session_over_changes(node)
+        refuse_sessions_that_restate(node)
+        refuse_parts_of_changes(node)
+        refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
@@ -27,6 +30,47 @@ def refuse_a_session_over_changes(node: Node) -> None:
             f"session windows over {node.input.name!r}, whose results change",
             why="a session that a result has joined or prolonged cannot be parted again when that is taken back",
             hint="leave out until= before it, or use tumbling windows",
+            where=node.where,
+        )
+
+
+def refuse_sessions_that_restate(node: Node) -> None:
+    if isinstance(node, WindowAggregate) and isinstance(node.window, Session) and node.emit.restates:
+        raise PlanError(
+            f"accumulating panes of the sessions {node.name!r}",
+            why="sessions grow and merge, and panes that nobody takes back would stand beside those that replace them",
+            hint='mode="retracting"',
+            where=node.where,
+        )
+
+
+def refuse_parts_of_changes(node: Node) -> None:
+    if isinstance(node, WindowAggregate) and node.input.changes and node.emit.again and not node.emit.retracts:
+        raise PlanError(
+            f"{node.emit.mode} panes over {node.input.name!r}, whose results change",
+            why="what is taken back there may have gone out in a pane that stands",
+            hint='mode="retracting"',
+            where=node.where,
+        )
+
+
+def refuse_counting_what_is_restated(node: Node) -> None:
+    found = next((before for before in node.inputs if before.restates), None)
+    if found is not None and (isinstance(node, Aggregation | Where)):
+        raise PlanError(
+            f"{node.name!r} over {found.name!r}, whose panes say again what earlier ones said",
+            why="a record would be counted once for each pane it is in, and a pane that is held back would leave an older one standing",
+            hint='mode="retracting", which takes earlier panes back, or mode="discarding"',
+            where=node.where,
+        )
+
+
+def refuse_changes_where_only_facts_fit(sink: str, node: Node, target: object) -> None:
+    if node.changes and getattr(target, "append_only", False):
+        raise PlanError(
+            f"sink {sink!r} to {target}: results of {node.name!r} are replaced or taken back later",
+            why="it can only be added to, so its readers would keep what does not hold any more",
+            hint='take the changes as facts first: .to_stream(), or emit panes that stand: mode="discarding" or "accumulating"',
             where=node.where,
         )
 

@@ -55,6 +55,11 @@ class Node:
         return any(node.changes for node in self.inputs)
 
     @property
+    def restates(self) -> bool:
+        """Whether its records say again what earlier ones said, and do not take those back."""
+        return any(node.restates for node in self.inputs)
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The columns that tell its records apart; empty if nothing does."""
         return ()

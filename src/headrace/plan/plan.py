@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import PlanError
-from headrace.plan.checks import check
+from headrace.plan.checks import check, refuse_changes_where_only_facts_fit
 from headrace.plan.nodes import Node, Source
 
 
@@ -58,6 +58,9 @@ class Plan:
                 f"app {self.name!r} has no view and no sink", why="nothing would be computed", hint='declare app.view("name", stream)'
             )
         check(self.nodes)
+        for output in self.outputs:
+            if isinstance(output, Sink):
+                refuse_changes_where_only_facts_fit(output.name, output.node, output.target)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -28,6 +28,10 @@ class ToTable(Step):
         return True
 
     @property
+    def restates(self) -> bool:
+        return False
+
+    @property
     def does(self) -> str:
         return f"latest record by {', '.join(self.key)}"
 

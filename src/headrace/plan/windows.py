@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from math import gcd
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
 
 from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
+from headrace.core.schema import TIMESTAMP
 from headrace.plan.nodes import Memory
 
+BOUNDS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
 _NOTHING = timedelta(0)
+
+
+class Window(Protocol):
+    """A kind of window. Results have its `columns`, and those of `identity` tell them apart, beside the key."""
+
+    columns: ClassVar[tuple[pa.Field, ...]]
+    identity: ClassVar[tuple[str, ...]]
+
+    def memory(self, kept: timedelta) -> Memory:
+        """What is kept of windows that may be corrected for so long."""
+        ...
 
 
 @dataclass(frozen=True)
 class Hopping:
     """Windows of `size`, one every `hop`, counted from 1970 UTC plus `offset`. Where `hop` is `size` they are tumbling."""
+
+    columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
+    identity: ClassVar[tuple[str, ...]] = ("window_start",)
 
     size: timedelta
     hop: timedelta
@@ -36,7 +56,6 @@ class Hopping:
         return self.size == self.hop
 
     def memory(self, kept: timedelta) -> Memory:
-        """What is kept of windows that may be corrected for so long."""
         pane = timedelta(microseconds=gcd(microseconds(self.size), microseconds(self.hop)))
         return Memory(f"a row a key and pane of {spelled(pane)}", f"{spelled(self.size + kept)} behind the watermark")
 
@@ -49,6 +68,9 @@ class Hopping:
 class Session:
     """Stretches of activity of one key, ended by `gap` without a record; two that come closer than `gap` merge."""
 
+    columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
+    identity: ClassVar[tuple[str, ...]] = ("window_start",)
+
     gap: timedelta
 
     def __post_init__(self) -> None:
@@ -56,11 +78,38 @@ class Session:
             raise PlanError(f"a session gap of {spelled(self.gap)} ends every session at once", hint="give a duration above zero")
 
     def memory(self, kept: timedelta) -> Memory:
-        """What is kept of sessions that may be corrected for so long."""
         return Memory("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
         return f"session with gap {spelled(self.gap)}"
 
 
-Window = Hopping | Session
+@dataclass(frozen=True)
+class Global:
+    """One window for all time, which ends with the input: what it gives out before that, triggers say."""
+
+    columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
+    identity: ClassVar[tuple[str, ...]] = ("window_start",)
+
+    def memory(self, kept: timedelta) -> Memory:
+        return Memory("a row a key", "none: as many as there are keys")
+
+    def __str__(self) -> str:
+        return "global"
+
+
+@dataclass(frozen=True)
+class Custom:
+    """Windows by a function from event times to their starts and ends."""
+
+    columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
+    identity: ClassVar[tuple[str, ...]] = ("window_start",)
+
+    function: Callable[[Any], tuple[Any, Any]]
+
+    def memory(self, kept: timedelta) -> Memory:
+        """The function alone knows how long a window is."""
+        return Memory("a row a key and window", f"the end of its window and {spelled(kept)} behind the watermark")
+
+    def __str__(self) -> str:
+        return f"windows of {getattr(self.function, '__qualname__', type(self.function).__name__)}"

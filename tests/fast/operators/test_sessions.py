@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived
+from headrace.operators.emission import Emission
 from headrace.operators.sessions import Sessions, SessionSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
@@ -74,9 +75,9 @@ def apply(held: Held, results: Sequence[pl.DataFrame], seed: int) -> None:
 def test_the_changelog_equals_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
     for seed in range(block * 7, block * 7 + 7):
         chance = random.Random(seed)
-        spec = SessionSpec(chance.choice([3, 5, 10]), ("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40]))
+        spec = SessionSpec(chance.choice([3, 5, 10]), Emission(("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40])))
         told, store, sessions = story(seed), MemoryStore(), Sessions(spec)
-        oracle, held = Oracle(spec.gap, spec.until), Held()
+        oracle, held = Oracle(spec.gap, spec.emission.until), Held()
         for time, records in told.epochs:
             arrived = frame(records)
             doubtful, sure = arrived.filter(spec.is_suspect(time)), arrived.filter(~spec.is_suspect(time))
@@ -99,7 +100,7 @@ def test_the_changelog_equals_plain_python_under_disorder_lateness_and_restarts(
 
 
 def test_two_sessions_joined_by_a_late_record_are_both_retracted() -> None:
-    spec = SessionSpec(10, ("k",), AGGREGATES, until=100)
+    spec = SessionSpec(10, Emission(("k",), AGGREGATES, until=100))
     sessions, store, held = Sessions(spec), MemoryStore(), Held()
     first = run(sessions, [entered(spec, frame([("a", 0, 1), ("a", 15, 2)]))], EpochTime(1, -100, 40), store)
     apply(held, first, 0)

@@ -37,7 +37,7 @@ def performed(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tup
                 panes[key].append((row["pane"], row["revision"]))
             else:
                 assert results.pop(key) == value, f"seed {seed}: {key} is retracted with another value than it had"
-                assert row["revision"] == panes[key][-1][1]
+                assert (row["pane"], row["revision"]) == panes[key][-1], f"seed {seed}: {key} is retracted as another pane than it was"
 
     for time, records in told.epochs:
         arrived = frame(records)
@@ -86,6 +86,20 @@ def test_a_window_that_fires_because_the_stream_is_silent_says_so() -> None:
     run(windows, [entered(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
     (result,) = run(windows, [], EpochTime(2, 1, 10, idle=True), store)
     assert result["pane"].to_list() == ["idle"]
+
+
+def test_what_fired_in_silence_is_taken_back_as_such_also_after_a_restart() -> None:
+    spec = WindowSpec(10, 10, 0, ("k",), AGGREGATES, until=100)
+    windows, store = Windows(spec), MemoryStore()
+    run(windows, [entered(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
+    run(windows, [], EpochTime(2, 1, 10, idle=True), store)
+    manifest, windows = windows.manifest(), Windows(spec)
+    windows.restore(manifest, store)
+    results = pl.concat(run(windows, [entered(spec, frame([("a", 2, 5), ("b", 2, 5)]))], EpochTime(3, 10, 11), store))
+    assert sorted(results.select("k", "_op", "pane").rows()) == [("a", -1, "idle"), ("a", 1, "late"), ("b", 1, "late")]
+    results = pl.concat(run(windows, [entered(spec, frame([("b", 3, 5)]))], EpochTime(4, 11, 111), store))
+    assert results.select("k", "_op", "pane").rows() == [("b", -1, "late"), ("b", 1, "late")]
+    assert windows.size.rows == 0
 
 
 def test_a_window_of_1440_panes_unites_few_frames() -> None:

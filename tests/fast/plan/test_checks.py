@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import perfect, session, tumbling
 from headrace.core.errors import PlanError
+from headrace.log.target import LogTopic
 
 
 def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
@@ -27,6 +29,22 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
             .where("n > 1").window(session("5m"), by="page").agg(n="count(*)"),
             "session windows over 'clicks.window.where', whose results change", "leave out until=",
+        ),
+        (lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating"),
+         "accumulating panes of the sessions", "retracting"),
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
+            .window(tumbling("1h")).agg(n="sum(n)").emit(early="5m", mode="discarding"),
+            "discarding panes over 'clicks.window', whose results change", "retracting",
+        ),
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating")
+            .select("page, window_start, n").group("page", ttl=None).agg(n="sum(n)"),
+            "whose panes say again what earlier ones said", "retracting",
+        ),
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(every=10, mode="accumulating").where("n = 1"),
+            "whose panes say again what earlier ones said", "discarding",
         ),
         (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").window(tumbling("1m")).agg(n="sum(n)"),
          "windows over the table 'clicks.group'", "to_stream"),
@@ -56,3 +74,34 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
 )
 def test_what_is_near_a_pitfall_but_sound_is_taken(declare: Callable[[Stream, Stream], Stream]) -> None:
     planned(declare)
+
+
+def test_a_sink_that_cannot_take_retractions_is_refused_when_planned() -> None:
+    def app(**emit: str) -> Declaration:
+        declared = Declaration("sinks")
+        clicks = declared.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+        declared.sink(clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(**emit), LogTopic("minutes", append_only=True))
+        return declared
+
+    with pytest.raises(PlanError, match="replaced or taken back later") as error:
+        app(until="1h").plan()
+    assert error.value.why
+    assert "to_stream" in str(error.value.hint)
+    assert "test_checks.py" in str(error.value.where)
+    for emit in ({}, {"until": "1h", "mode": "discarding"}, {"early": "5s", "mode": "accumulating"}):
+        app(**emit).plan()
+
+
+@pytest.mark.parametrize(
+    ("emit", "said"),
+    [
+        ({"late": "5m"}, "late='5m' without until="),
+        ({"late": None, "until": "1h"}, "late=None with until="),
+        ({"mode": "both"}, "mode='both' is not known"),
+        ({"every": 0}, "every=0 is no number of records"),
+        ({"early": "0s"}, "early=0 seconds is no time"),
+    ],
+)
+def test_panes_that_cannot_be_are_refused(emit: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        planned(lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(**emit))

@@ -122,22 +122,33 @@ def _emit(made: Made, arguments: Content, _: Mapping[str, Made]) -> Made:
     emit = getattr(made, "emit", None)
     if emit is None:
         raise SchemaError(f"{arguments.place} follows no window", hint="emit comes right after the agg of a window")
-    result: Stream = emit(until=arguments.fields(["until"], needed=["until"])["until"].text())
+    found = arguments.fields(("early", "every", "late", "until", "mode"))
+    options = {name: value.number() if name == "every" else _optional(value) for name, value in found.items()}
+    result: Stream = emit(**options)
     return result
 
 
 def _window(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
-    found = arguments.fields(("tumbling", "hopping", "session", "every", "offset", "by"))
-    options = {name: found[name].text() for name in ("every", "offset") if name in found}
-    makers: dict[str, Callable[..., Window]] = {"tumbling": windows.tumbling, "hopping": windows.hopping, "session": windows.session}
-    chosen = [name for name in makers if name in found]
+    found = arguments.fields((*_WINDOWS, "every", "offset", "zone", "by"))
+    options = {name: found[name].text() for name in ("every", "offset", "zone") if name in found}
+    chosen = [name for name in _WINDOWS if name in found]
     if len(chosen) != 1:
-        raise SchemaError(f"{arguments.place} does not say which window it is", hint=f"one of {', '.join(makers)} with a duration")
+        raise SchemaError(f"{arguments.place} does not say which window it is", hint=f"one of {', '.join(_WINDOWS)}")
+    length = found[chosen[0]]
     try:
-        window = makers[chosen[0]](found[chosen[0]].text(), **options)
+        window = _WINDOWS[chosen[0]](*([] if length.value is True else [length.text()]), **options)
     except TypeError as error:
         raise SchemaError(f"{arguments.place}: {error}") from error
     return stream.window(window, by=found["by"].texts() if "by" in found else ())
+
+
+_WINDOWS: dict[str, Callable[..., Window]] = {
+    "tumbling": windows.tumbling,
+    "hopping": windows.hopping,
+    "session": windows.session,
+    "calendar": windows.calendar,
+    "global": windows.global_,
+}
 
 
 def _group(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
