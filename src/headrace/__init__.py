@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from headrace.api.stream import Table as Table
     from headrace.api.windows import bounded as bounded
     from headrace.api.windows import calendar as calendar
+    from headrace.api.windows import count_window as count_window
     from headrace.api.windows import custom as custom
     from headrace.api.windows import global_ as global_
     from headrace.api.windows import hopping as hopping
     from headrace.api.windows import perfect as perfect
     from headrace.api.windows import session as session
+    from headrace.api.windows import sliding as sliding
     from headrace.api.windows import tumbling as tumbling
     from headrace.app import App as App
     from headrace.core.errors import ConnectorError as ConnectorError
@@ -65,6 +67,7 @@ _HOME = {
     "TopicConfig": "headrace.log.topic",
     "bounded": "headrace.api.windows",
     "calendar": "headrace.api.windows",
+    "count_window": "headrace.api.windows",
     "custom": "headrace.api.windows",
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
@@ -72,6 +75,7 @@ _HOME = {
     "log": "headrace.log",
     "perfect": "headrace.api.windows",
     "session": "headrace.api.windows",
+    "sliding": "headrace.api.windows",
     "tumbling": "headrace.api.windows",
 }
 

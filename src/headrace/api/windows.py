@@ -8,7 +8,7 @@ from typing import Any
 from headrace.core.durations import Duration, duration
 from headrace.plan.calendar import Calendar
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded
-from headrace.plan.windows import Custom, Global, Hopping, Session
+from headrace.plan.windows import Count, Custom, Global, Hopping, Session, Sliding
 
 
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
@@ -69,6 +69,28 @@ def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
     'windows of quarter_hours'
     """
     return Custom(function)
+
+
+def sliding(length: Duration) -> Sliding:
+    """For each event, the events of its key in the time that ends with it: `window_end` is its time, `window_start` so much before.
+
+    Both ends are inside, as in SQL's `range between interval ... preceding and current row`; events of one time share a result.
+
+    >>> str(sliding("10 minutes"))
+    'sliding 10 minutes'
+    """
+    return Sliding(duration(length))
+
+
+def count_window(records: int, *, every: int | None = None) -> Count:
+    """So many records of a key each, in the order of event time, numbered by `window_number`; with `every` they overlap.
+
+    A record takes its place when the watermark has passed it. Windows that are not full are given out when the input ends.
+
+    >>> str(count_window(100, every=10))
+    '100 records every 10'
+    """
+    return Count(records, records if every is None else every)
 
 
 def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:

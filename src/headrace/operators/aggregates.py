@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
+from polars.dataframe.group_by import GroupBy, RollingGroupBy
 
 from headrace.operators import totals
 from headrace.operators.aggregate import Accumulators, Aggregate
@@ -29,11 +30,16 @@ def partial(records: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggre
     prepared = {name: column for one in aggregates for name, column in FUNCTIONS[one.function].prepare(one).items()}
     if prepared:
         records = records.with_columns(column.alias(name) for name, column in prepared.items())
-    return _grouped(records, _Grouping(by, aggregates, extra or {}), first, raw=True)
+    return _grouped(records.group_by(by), _Grouping(by, aggregates, extra or {}), first, raw=True)
 
 
 def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
     """Partial results united by key, in no order."""
+    return _grouped(parts.group_by(by), _Grouping(by, aggregates, extra or {}), {ROWS: pl.col(ROWS).sum()}, raw=False)
+
+
+def rolled(parts: RollingGroupBy, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
+    """Partial results united over stretches that overlap; `by` are the columns that tell these apart."""
     return _grouped(parts, _Grouping(by, aggregates, extra or {}), {ROWS: pl.col(ROWS).sum()}, raw=False)
 
 
@@ -62,12 +68,12 @@ class _Grouping:
     extra: Accumulators
 
 
-def _grouped(frame: pl.DataFrame, grouping: _Grouping, first: Accumulators, *, raw: bool) -> pl.DataFrame:
+def _grouped(parts: GroupBy | RollingGroupBy, grouping: _Grouping, first: Accumulators, *, raw: bool) -> pl.DataFrame:
     named = dict(first) | dict(grouping.extra)
     functions = [(aggregate, FUNCTIONS[aggregate.function]) for aggregate in grouping.aggregates]
     for aggregate, function in functions:
         named |= function.partial(aggregate) if raw else function.merge(aggregate)
-    groups = frame.group_by(grouping.by).agg(column.alias(name) for name, column in named.items())
+    groups = parts.agg(column.alias(name) for name, column in named.items())
     for aggregate, function in functions:
         if function.condense is not None:
             groups = function.condense(aggregate, groups, raw)

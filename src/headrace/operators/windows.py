@@ -22,12 +22,11 @@ from headrace.operators.emission import Emission
 from headrace.operators.intervals import IntervalSpec
 from headrace.operators.layouts import Regular
 from headrace.operators.panes import PANE, PaneTree, merge_keys
+from headrace.operators.revisions import AT, HAD, REVISION, WAS, Revisions
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.operators.windowing import windowed
 from headrace.plan.windows import Hopping
-
-_END, _REVISION, _STEP, _LATE = "_end", "_revision", "_step", "_late"
 
 
 @dataclass(frozen=True)
@@ -85,20 +84,17 @@ class Windows:
         self._spec = spec
         self._panes = Chunks("pane", PANE, self._merge_panes)
         self._tree = PaneTree(spec, self._panes)
-        # How often a result was corrected; only those are in it of which a late pane was given out.
-        self._revisions = Chunks("revision", _END, self._merge_revisions)
-        # Between which watermarks windows fired because the stream was silent, as long as they may be corrected.
-        self._idle: list[list[int]] = []
+        self._revisions = Revisions(spec.by)
 
     @property
     def size(self) -> Size:
         return self._panes.size.plus(self._revisions.size)
 
     def manifest(self) -> str:
-        return json.dumps([self._panes.manifest(), self._revisions.manifest(), self._idle])
+        return json.dumps([self._panes.manifest(), self._revisions.manifest()])
 
     def restore(self, manifest: str | None, store: Store) -> None:
-        panes, revisions, self._idle = json.loads(manifest) if manifest else (None, None, [])
+        panes, revisions = json.loads(manifest) if manifest else (None, None)
         self._tree.invalidate(self._panes.restore(panes, store))
         self._revisions.restore(revisions, store)
 
@@ -114,12 +110,10 @@ class Windows:
             for end, added in corrected.items():
                 results += self._correct(end, added, before[end])
         results += self._fire(time)
-        idle = [*self._idle, [time.before, time.after]] if time.idle else self._idle
-        self._idle = [fired for fired in idle if fired[1] + self._spec.until > time.after]
         limit = time.after - self._spec.size - self._spec.until + 1
         self._panes.save(limit, store)
         self._tree.drop_before(limit)
-        self._revisions.save(limit + self._spec.size, store)
+        self._revisions.save(limit + self._spec.size, time, store)
         return Outcome(results)
 
     def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
@@ -152,27 +146,16 @@ class Windows:
         revised = self._revise(window, added, end)
         results = []
         if before:
-            numbers = revised.select(*self._spec.by, (pl.col(_REVISION) - 1).alias(_REVISION), _LATE)
+            numbers = revised.select(*self._spec.by, (pl.col(REVISION) - 1).alias(REVISION), WAS)
             old = _matched(present(before[0][1]), numbers, list(self._spec.by))
-            first = "idle" if any(after < end <= upto for after, upto in self._idle) else "on-time"
-            said = pl.when(_LATE).then(pl.lit("late")).otherwise(pl.lit(first))
-            results.append(changes.retracted(self._finish(old, start, said, pl.col(_REVISION))))
-        return [*results, changes.added(self._finish(present(revised), start, pl.lit("late"), pl.col(_REVISION)))]
+            results.append(changes.retracted(self._finish(old, start, pl.col(WAS), pl.col(REVISION))))
+        return [*results, changes.added(self._finish(present(revised), start, pl.lit("late"), pl.col(REVISION)))]
 
     def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int) -> pl.DataFrame:
-        """Number the corrections of a window; a key that had no result yet begins with zero."""
+        """Number the corrections of a window."""
         by = list(self._spec.by)
         count = _matched(window, added.select(*by, pl.col(ROWS).alias("_added")), by)
-        known = self._revisions.between(end, end + 1)
-        if known is not None:
-            count = _matched(count, known.select(*by, pl.col(_REVISION)), by)
-        else:
-            count = count.with_columns(pl.lit(None, pl.Int32).alias(_REVISION))
-        before = (pl.col(ROWS) > pl.col("_added")).cast(pl.Int32)
-        marks = (before.alias(_STEP), pl.col(_REVISION).is_not_null().alias(_LATE))
-        count = count.with_columns(*marks, (pl.col(_REVISION).fill_null(0) + before).alias(_REVISION))
-        self._revisions.add(count.select(pl.lit(end).alias(_END), *by, pl.col(_STEP).alias(_REVISION)))
-        return count
+        return self._revisions.numbered(count.with_columns(pl.lit(end).alias(AT), (pl.col(ROWS) > pl.col("_added")).alias(HAD)))
 
     def _ends(self, after: int, upto: int, panes: tuple[int, int]) -> list[int]:
         """The ends of windows in (after, upto] that can hold one of the panes from the lowest to the highest."""
@@ -197,9 +180,6 @@ class Windows:
 
     def _merge_panes(self, frame: pl.DataFrame) -> pl.DataFrame:
         return merged(frame, (PANE, *self._spec.by), self._spec.aggregates)
-
-    def _merge_revisions(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.group_by(_END, *self._spec.by).agg(pl.col(_REVISION).sum())
 
 
 def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataFrame:

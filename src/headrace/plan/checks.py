@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
+from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node
 from headrace.plan.steps import ToStream, Where
 from headrace.plan.tables import ToTable
-from headrace.plan.windows import Session
+from headrace.plan.windows import Count, Session, Sliding
 
 
 def check(nodes: Iterable[Node]) -> None:
@@ -17,6 +18,8 @@ def check(nodes: Iterable[Node]) -> None:
     for node in nodes:
         refuse_a_session_over_changes(node)
         refuse_sessions_that_restate(node)
+        refuse_panes_of_windows_that_have_one(node)
+        refuse_places_among_changes(node)
         refuse_parts_of_changes(node)
         refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
@@ -40,6 +43,31 @@ def refuse_sessions_that_restate(node: Node) -> None:
             f"accumulating panes of the sessions {node.name!r}",
             why="sessions grow and merge, and panes that nobody takes back would stand beside those that replace them",
             hint='mode="retracting"',
+            where=node.where,
+        )
+
+
+def refuse_panes_of_windows_that_have_one(node: Node) -> None:
+    if not isinstance(node, WindowAggregate):
+        return
+    emit = node.emit
+    if isinstance(node.window, Sliding) and emit != Emit(until=emit.until):
+        fact, why = "a sliding window has no early pane", "it ends with an event, and what comes late replaces its pane"
+        hint = "emit(until=...) alone"
+    elif isinstance(node.window, Count) and emit.again:
+        fact, why = "a count window is given out when it is full", "the places in it are given away then"
+        hint = "leave out emit(...)"
+    else:
+        return
+    raise PlanError(f"emit of {node.name!r}: {fact}", why=why, hint=hint, where=node.where)
+
+
+def refuse_places_among_changes(node: Node) -> None:
+    if isinstance(node, WindowAggregate) and isinstance(node.window, Sliding | Count) and node.input.changes:
+        raise PlanError(
+            f"{node.window} over {node.input.name!r}, whose results change",
+            why="the windows of others begin or end with a result, and it may be taken back",
+            hint="take the changes as facts first: .to_stream(), or use tumbling or hopping windows",
             where=node.where,
         )
 

@@ -113,3 +113,50 @@ class Custom:
 
     def __str__(self) -> str:
         return f"windows of {getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """For each event, the events of its key in the `length` of time that ends with it, both ends inside."""
+
+    columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
+    identity: ClassVar[tuple[str, ...]] = ("window_end",)
+
+    length: timedelta
+
+    def __post_init__(self) -> None:
+        if self.length <= _NOTHING:
+            raise PlanError(f"a sliding window of {spelled(self.length)} holds no time", hint="give a duration above zero")
+
+    def memory(self, kept: timedelta) -> Memory:
+        return Memory("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
+
+    def __str__(self) -> str:
+        return f"sliding {spelled(self.length)}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """So many records of a key each, in the order of event time; one window begins with every `every`th record."""
+
+    columns: ClassVar[tuple[pa.Field, ...]] = (*BOUNDS, pa.field("window_number", pa.int64()))
+    identity: ClassVar[tuple[str, ...]] = ("window_number",)
+
+    records: int
+    every: int
+
+    def __post_init__(self) -> None:
+        if self.records < 1 or self.every < 1:
+            raise PlanError(f"a window of {self.records} records every {self.every} holds nothing", hint="give numbers above zero")
+        if self.every > self.records:
+            raise PlanError(
+                f"windows of {self.records} records every {self.every} leave gaps",
+                why="records between two windows would be in none",
+                hint="let every= be at most the number of records",
+            )
+
+    def memory(self, kept: timedelta) -> Memory:
+        return Memory("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
+
+    def __str__(self) -> str:
+        return f"{self.records} records" if self.every == self.records else f"{self.records} records every {self.every}"

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import perfect, session, tumbling
+from headrace.api.windows import count_window, perfect, session, sliding, tumbling
 from headrace.core.errors import PlanError
 from headrace.log.target import LogTopic
 
@@ -41,6 +41,13 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating")
             .select("page, window_start, n").group("page", ttl=None).agg(n="sum(n)"),
             "whose panes say again what earlier ones said", "retracting",
+        ),
+        (lambda clicks, _: clicks.window(sliding("1m"), by="page").agg(n="count(*)").emit(early="5s"), "no early pane", "until"),
+        (lambda clicks, _: clicks.window(count_window(9), by="page").agg(n="count(*)").emit(until="1h"), "out when it is full", "leave"),
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
+            .window(sliding("1h")).agg(n="sum(n)"),
+            "sliding 1 hour over 'clicks.window', whose results change", "to_stream",
         ),
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(every=10, mode="accumulating").where("n = 1"),

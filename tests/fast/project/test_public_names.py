@@ -33,6 +33,7 @@ NAMES = [
     "__version__",
     "bounded",
     "calendar",
+    "count_window",
     "custom",
     "global_",
     "hopping",
@@ -40,6 +41,7 @@ NAMES = [
     "log",
     "perfect",
     "session",
+    "sliding",
     "tumbling",
 ]
 

@@ -130,13 +130,13 @@ def _emit(made: Made, arguments: Content, _: Mapping[str, Made]) -> Made:
 
 def _window(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
     found = arguments.fields((*_WINDOWS, "every", "offset", "zone", "by"))
-    options = {name: found[name].text() for name in ("every", "offset", "zone") if name in found}
+    options = {name: _length(found[name]) for name in ("every", "offset", "zone") if name in found}
     chosen = [name for name in _WINDOWS if name in found]
     if len(chosen) != 1:
         raise SchemaError(f"{arguments.place} does not say which window it is", hint=f"one of {', '.join(_WINDOWS)}")
     length = found[chosen[0]]
     try:
-        window = _WINDOWS[chosen[0]](*([] if length.value is True else [length.text()]), **options)
+        window = _WINDOWS[chosen[0]](*([] if length.value is True else [_length(length)]), **options)
     except TypeError as error:
         raise SchemaError(f"{arguments.place}: {error}") from error
     return stream.window(window, by=found["by"].texts() if "by" in found else ())
@@ -148,6 +148,8 @@ _WINDOWS: dict[str, Callable[..., Window]] = {
     "session": windows.session,
     "calendar": windows.calendar,
     "global": windows.global_,
+    "sliding": windows.sliding,
+    "count": windows.count_window,
 }
 
 
@@ -169,6 +171,11 @@ def _flat_map(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made
 def _union(stream: Stream, arguments: Content, known: Mapping[str, Made]) -> Made:
     others = [_known(Content(name, arguments.place), known) for name in arguments.texts()]
     return stream.union(*(other for other in others if isinstance(other, Stream)))
+
+
+def _length(content: Content) -> str | int:
+    """A number of records, or a duration."""
+    return content.number() if isinstance(content.value, int) else content.text()
 
 
 def _optional(content: Content) -> str | None:

@@ -1,0 +1,146 @@
+"""Sliding windows: for each event, the events of its key in the stretch of time that ends with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.core.durations import microseconds
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import finishes, merged, partial, rolled
+from headrace.operators.changes import TIME, added, retracted
+from headrace.operators.chunks import Chunks
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.emission import Emission
+from headrace.operators.revisions import AT, HAD, REVISION, WAS, Revisions
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+from headrace.operators.windowing import windowed
+from headrace.plan.windows import Sliding
+
+_NEWS = "_news"
+
+
+@dataclass(frozen=True)
+class SlidingSpec:
+    """Windows of `length` that end with an event, both ends inside, corrected until `until` after it; in microseconds."""
+
+    length: int
+    by: tuple[str, ...]
+    aggregates: tuple[Aggregate, ...]
+    until: int = 0
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Partial results of records by time and key."""
+        is_late = records.get_column(TIME) < time.before - self.until
+        late = None
+        if is_late.any():
+            late = records.filter(is_late).with_columns((pl.col(TIME) - self.length).alias(START), pl.col(TIME).alias(STOP))
+            records = records.filter(~is_late)
+        return Entered(partial(records, (TIME, *self.by), self.aggregates), records.height, late)
+
+    def closing(self, moment: int) -> int:
+        return moment + 1
+
+    def fresh(self, shard: int) -> Slides:
+        return Slides(self)
+
+    def windows(self, events: pl.DataFrame, **extra: pl.Expr) -> pl.DataFrame:
+        """What each event's window holds."""
+        rolling = events.sort(*self.by, TIME).rolling(TIME, period=f"{self.length}i", closed="both", group_by=self.by)
+        return rolled(rolling, (*self.by, TIME), self.aggregates, extra)
+
+
+class Slides:
+    """The events of one shard that a window may still need: one result for each time of a key, when the watermark has passed it."""
+
+    def __init__(self, spec: SlidingSpec) -> None:
+        self._spec = spec
+        self._by = list(spec.by)
+        self._place = [*spec.by, TIME]
+        self._events = Chunks("event", TIME, self._merge)
+        self._revisions = Revisions(spec.by)
+
+    @property
+    def size(self) -> Size:
+        return self._events.size.plus(self._revisions.size)
+
+    def manifest(self) -> str:
+        return json.dumps([self._events.manifest(), self._revisions.manifest()])
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        events, revisions = json.loads(manifest) if manifest else (None, None)
+        self._events.restore(events, store)
+        self._revisions.restore(revisions, store)
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        """Correct the windows that late events are in, then give out those that the watermark has passed."""
+        results = []
+        if arrived.rows:
+            fresh = self._merge(pl.concat(arrived.rows))
+            late = fresh.filter(pl.col(TIME) < time.before)
+            before = None if late.is_empty() else self._stretch(late, time)
+            self._events.add(fresh)
+            if not late.is_empty():
+                results += self._correct(late, before, time)
+        results += self._fire(time)
+        limit = time.after - self._spec.until
+        self._events.save(limit - self._spec.length, store)
+        self._revisions.save(limit, time, store)
+        return Outcome(results)
+
+    def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
+        due = self._events.between(time.before, time.after)
+        if due is None:
+            return []
+        events = self._events.between(time.before - self._spec.length, time.after)
+        assert events is not None
+        windows = self._spec.windows(self._of(events, due)).filter(pl.col(TIME) >= time.before)
+        return [added(self._finish(windows, pl.lit("idle" if time.idle else "on-time"), pl.lit(0)))]
+
+    def _stretch(self, late: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
+        """The events in the windows, given out already, that late events of their key can be in."""
+        low, high = late.select(low=pl.col(TIME).min(), high=pl.col(TIME).max()).row(0)
+        events = self._events.between(low - self._spec.length, min(high + self._spec.length + 1, time.before))
+        return None if events is None else self._of(events, late)
+
+    def _correct(self, late: pl.DataFrame, before: pl.DataFrame | None, time: EpochTime) -> list[pl.DataFrame]:
+        now = self._stretch(late, time)
+        assert now is not None
+        news = late.select(*self._place, pl.lit(1).alias(_NEWS))
+        marked = now.join(news, on=self._place, how="left", nulls_equal=True).with_columns(pl.col(_NEWS).fill_null(0))
+        windows = self._spec.windows(marked, **{_NEWS: pl.col(_NEWS).sum()}).filter(pl.col(_NEWS) > 0).drop(_NEWS)
+        old = windows.clear() if before is None else self._spec.windows(before)
+        had = old.select(*self._place, pl.lit(True).alias(HAD))
+        windows = windows.join(had, on=self._place, how="left", nulls_equal=True).with_columns(pl.col(HAD).fill_null(False))
+        numbered = self._revisions.numbered(windows.with_columns((pl.col(TIME) + 1).alias(AT)))
+        said = numbered.filter(HAD).select(*self._place, REVISION, WAS)
+        gone = old.join(said, on=self._place, how="inner", nulls_equal=True)
+        results = [retracted(self._finish(gone, pl.col(WAS), pl.col(REVISION) - 1))] if gone.height else []
+        return [*results, added(self._finish(numbered, pl.lit("late"), pl.col(REVISION)))]
+
+    def _of(self, events: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+        """Events of the keys of others."""
+        return events.join(others.select(self._by).unique(), on=self._by, how="semi", nulls_equal=True)
+
+    def _finish(self, windows: pl.DataFrame, pane: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
+        moment = pl.Datetime("us", "UTC")
+        return windows.select(
+            *self._by,
+            (pl.col(TIME) - self._spec.length).cast(moment).alias("window_start"),
+            pl.col(TIME).cast(moment).alias("window_end"),
+            *finishes(self._spec.aggregates),
+            pane.alias("pane"),
+            revision.cast(pl.Int32).alias("revision"),
+            TIME,
+        )
+
+    def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return merged(frame, self._place, self._spec.aggregates)
+
+
+@windowed.register
+def _(window: Sliding, emission: Emission) -> SlidingSpec:
+    return SlidingSpec(microseconds(window.length), emission.by, emission.aggregates, emission.until)

@@ -1,0 +1,73 @@
+"""Count windows against plain Python: whatever the order, batches and restarts, the windows are those of event time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from headrace.operators.contract import Arrived
+from headrace.operators.counting import Counts, CountSpec
+from headrace.operators.store import MemoryStore
+from headrace.operators.time import BEGINNING, END, EpochTime
+from tests.fast.operators.stories import AGGREGATES, Record, by_key, frame, story, summary
+
+Place = tuple[str | None, int]
+
+
+def wanted(records: list[Record], spec: CountSpec, *, ended: bool) -> dict[Place, tuple[int, int]]:
+    """The count and the last time of each window that is full, or begun if the input has ended."""
+    found = {}
+    for key, pairs in by_key(records).items():
+        ordered = sorted(pairs)
+        for number, first in enumerate(range(0, len(ordered), spec.every)):
+            inside = ordered[first : first + spec.records]
+            if len(inside) == spec.records or ended:
+                found[key, number] = (len(inside), inside[-1][0])
+    return found
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_windows_hold_so_many_records_in_the_order_of_time(block: int) -> None:
+    for seed in range(block * 5, block * 5 + 5):
+        chance = random.Random(seed)
+        every = chance.choice([1, 2, 3])
+        spec = CountSpec(every * chance.choice([1, 1, 2, 3]) + (chance.random() < 0.3), every, ("k",), AGGREGATES)
+        told, store, counts = story(seed), MemoryStore(), Counts(spec)
+        held: dict[Place, tuple[int, int]] = {}
+        accepted: list[Record] = []
+        for time, records in [*told.epochs, (told.end, ())]:
+            entered = spec.enter(frame(records), time)
+            late = [] if entered.late is None else entered.late.select("k", "_time", "x").rows()
+            assert sorted(late, key=str) == sorted([record for record in records if record[1] < time.before], key=str)
+            accepted += [record for record in records if record[1] >= time.before]
+            outcome = counts.run(Arrived([entered.rows] if len(entered.rows) else []), time, store)
+            for row in [row for result in outcome.results for row in result.to_dicts()]:
+                place = (row["k"], row["window_number"])
+                assert row["_op"] > 0
+                assert place not in held, f"seed {seed}: {place} is given out twice"
+                held[place] = (row["n"], row["_time"])
+            passed = [record for record in accepted if record[1] < time.after]
+            assert held == wanted(passed, spec, ended=time.after == END), f"seed {seed}, {time}"
+            if chance.random() < 0.4:
+                manifest, counts = counts.manifest(), Counts(spec)
+                counts.restore(manifest, store)
+        assert counts.size.rows == 0
+
+
+def test_records_of_one_time_fall_into_the_same_windows_in_whatever_order_they_come() -> None:
+    spec = CountSpec(2, 2, ("k",), AGGREGATES)
+    records = [("a", 5, value) for value in range(9)]
+    seen = set()
+    for seed in range(6):
+        random.Random(seed).shuffle(records)
+        counts, store = Counts(spec), MemoryStore()
+        results = []
+        for number, batch in enumerate((records[:4], records[4:])):
+            rows = spec.enter(frame(batch), EpochTime(number, BEGINNING, BEGINNING)).rows
+            results += counts.run(Arrived([rows]), EpochTime(number, BEGINNING, 0 if number == 0 else END), store).results
+        seen.add(tuple(sorted((row["window_number"], row["n"], row["total"]) for result in results for row in result.to_dicts())))
+    assert len(seen) == 1
+    (windows,) = seen
+    assert [count for _, count, _ in windows] == [2, 2, 2, 2, 1]
+    assert sum(total for _, _, total in windows) == summary([(5, value) for value in range(9)])[1]

@@ -1,0 +1,72 @@
+"""Sliding windows against plain Python, under disorder, lateness, corrections, splits and restarts."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+from headrace.operators.contract import Arrived
+from headrace.operators.sliding import Slides, SlidingSpec
+from headrace.operators.store import MemoryStore
+from headrace.operators.time import BEGINNING, EpochTime
+from tests.fast.operators.stories import AGGREGATES, Record, entered, frame, run, story, summary
+
+Place = tuple[str | None, int]
+
+
+def wanted(records: list[Record], length: int, upto: int) -> dict[Place, tuple[int, ...]]:
+    """The window of each time of a key that the watermark has passed."""
+    found = {}
+    for key, time, _ in records:
+        inside = [(at, value) for other, at, value in records if other == key and time - length <= at <= time]
+        if time < upto:
+            found[key, time] = summary(inside)
+    return found
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_each_event_has_the_events_of_its_key_before_it(block: int) -> None:
+    for seed in range(block * 5, block * 5 + 5):
+        chance = random.Random(seed)
+        spec = SlidingSpec(chance.choice([1, 5, 30]), ("k",), AGGREGATES, until=chance.choice([0, 10, 40]))
+        told, store, slides = story(seed), MemoryStore(), Slides(spec)
+        held: dict[Place, tuple[tuple[int, ...], str, int]] = {}
+        accepted: list[Record] = []
+        for time, records in [*told.epochs, (told.end, ())]:
+            cut = chance.randrange(len(records) + 1)
+            parts = [spec.enter(frame(part), time) for part in (records[:cut], records[cut:]) if part]
+            assert all(
+                row[1] < time.before - spec.until
+                for part in parts
+                if part.late is not None
+                for row in part.late.select("k", "_time").rows()
+            )
+            accepted += [record for record in records if record[1] >= time.before - spec.until]
+            outcome = slides.run(Arrived([part.rows for part in parts if len(part.rows)]), time, store)
+            for row in [row for result in outcome.results for row in result.to_dicts()]:
+                place = (row["k"], row["_time"])
+                said = ((row["n"], row["total"], row["top"], row["latest"]), row["pane"], row["revision"])
+                if row["_op"] > 0:
+                    assert place not in held, f"seed {seed}: {place} is given out twice without being taken back"
+                    held[place] = said
+                else:
+                    assert held.pop(place) == said, f"seed {seed}: {place} is taken back with something else than was given out"
+            assert {place: said[0] for place, said in held.items()} == wanted(accepted, spec.length, time.after), f"seed {seed}, {time}"
+            if chance.random() < 0.4:
+                manifest, slides = slides.manifest(), Slides(spec)
+                slides.restore(manifest, store)
+        assert not store.blobs, f"seed {seed}: every window is past correction, yet state is left"
+
+
+def test_a_late_event_corrects_only_the_windows_it_is_in() -> None:
+    spec, store = SlidingSpec(10, ("k",), AGGREGATES, until=100), MemoryStore()
+    slides = Slides(spec)
+    run(slides, [entered(spec, frame([("a", 0, 1), ("a", 12, 2), ("a", 30, 3), ("b", 12, 4)]))], EpochTime(1, BEGINNING, 40), store)
+    results = pl.concat(run(slides, [entered(spec, frame([("a", 5, 7)]))], EpochTime(2, 40, 41), store))
+    assert results.select("k", "_time", "n", "pane", "revision", "_op").sort("_time", "_op").rows() == [
+        ("a", 5, 2, "late", 0, 1),
+        ("a", 12, 1, "on-time", 0, -1),
+        ("a", 12, 2, "late", 1, 1),
+    ]
