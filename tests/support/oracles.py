@@ -22,11 +22,39 @@ AGGREGATES = {
     "closing": "last(value)",
     "best": "max_by(tag, value)",
     "positive": "count(*) filter (where value > 0)",
+    "every_value": "collect_list(value)",
+    "each_tag": "collect_set(tag)",
+    "tags": "count(distinct tag)",
+    "pairs": "count(distinct tag, value) filter (where value > 0)",
+    "all_positive": "bool_and(value > 0)",
+    "any_tagged": "bool_or(tag is not null)",
+    "spread": "var_pop(value)",
+    "deviation": "stddev(value) filter (where tag is not null)",
+    "best_two": "max_by(tag, value, 2)",
+    "quartiles": "approx_percentile(value, array(0.25, 0.5))",
+    "nearly": "approx_count_distinct(value, 0.005)",
+    "ends": "array(min(value), max(value))",
+}
+# Over results that are corrected.
+_TAKEN_BACK = {
+    "keys": "count(distinct key)",
+    "names": "collect_set(key)",
+    "repeated": "bool_or(records > 1)",
+    "sizes": "collect_list(records)",
 }
 _COMPUTED = """
     count(*) records, sum(value)::bigint total, max(value) most,
     first(value order by time, value nulls last) opening, first(value order by time desc, value desc nulls last) closing,
-    first(tag order by value desc, tag nulls last) filter (where value is not null) best, count(*) filter (where value > 0) positive
+    first(tag order by value desc, tag nulls last) filter (where value is not null) best, count(*) filter (where value > 0) positive,
+    coalesce(list(value order by time, value) filter (where value is not null), []) every_value,
+    coalesce(list_sort(list(distinct tag) filter (where tag is not null)), []) each_tag, count(distinct tag) tags,
+    count(distinct (tag, value)) filter (where value > 0 and tag is not null) pairs,
+    bool_and(value > 0) all_positive, bool_or(tag is not null) any_tagged,
+    var_pop(value) spread, stddev_samp(value) filter (where tag is not null) deviation,
+    (list(tag order by value desc, tag nulls last) filter (where value is not null))[1:2] best_two,
+    case when count(value) > 0 then list_transform([0.25, 0.5], lambda share: list_extract(
+        list(value order by value) filter (where value is not null), ceil(share * count(value))::int)) end quartiles,
+    count(distinct value) nearly, [min(value), max(value)] ends
 """
 # A window of 30 seconds every 20 holds a record if it begins less than 30 seconds before it.
 _WINDOWS = f"""
@@ -46,7 +74,9 @@ _SESSIONS = f"""
 """
 _QUIET = "select key, time // 10 * 10 as start, count(*) as records from records group by all having count(*) < 3"
 _CHAINED = f"""
-    select start // 60 * 60 as window_start, start // 60 * 60 + 60 as window_end, sum(records)::bigint as records, count(*) as buckets
+    select start // 60 * 60 as window_start, start // 60 * 60 + 60 as window_end, sum(records)::bigint as records, count(*) as buckets,
+        count(distinct key) as keys, coalesce(list_sort(list(distinct key) filter (where key is not null)), []) as names,
+        bool_or(records > 1) as repeated, list(records order by start, records) as sizes
     from ({_QUIET}) group by all
 """
 
@@ -66,7 +96,7 @@ def app(bound: str, until: str) -> Declaration:
     view("session", stream.window(session("5s"), by="key").agg(**AGGREGATES))
     declared.view("group", stream.group("key", ttl=None).agg(**AGGREGATES))
     quiet = tens.where("records < 3")
-    declared.view("chained", quiet.window(tumbling("60s")).agg(records="sum(records)", buckets="count(*)"))
+    declared.view("chained", quiet.window(tumbling("60s")).agg(records="sum(records)", buckets="count(*)", **_TAKEN_BACK))
     declared.view("quiet", quiet.group("key", ttl=None).agg(buckets="count(*)"))
     return declared
 
@@ -117,4 +147,7 @@ def normal(rows: list[Row]) -> list[Row]:
 
 
 def _plain(value: Any) -> Any:
+    # The last digits of a variance depend on how it was added up.
+    if isinstance(value, float):
+        return float(f"{value:.13g}")
     return int(value.timestamp()) if hasattr(value, "timestamp") else value

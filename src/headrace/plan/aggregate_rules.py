@@ -160,7 +160,7 @@ def _collect(given: Given) -> Ruled:
     given.counted(1, 2)
     kind = _without_maps(given, 0)
     bound = int(given.number(1, COLLECTED, "the most values", 1, _MOST_COLLECTED))
-    return Ruled(given.function, given.arguments[:1], pa.list_(pa.field("element", kind, nullable=False)), (bound,))
+    return Ruled(given.function, given.arguments[:1], pa.list_(pa.field("element", kind)), (bound,))
 
 
 def _without_maps(given: Given, place: int) -> pa.DataType:
@@ -202,7 +202,7 @@ def _approx_percentile(given: Given) -> Ruled:
     known = [float(share) for share in shares if share is not None and 0 <= share <= 1]
     if len(known) < len(shares) or not shares:
         raise given.refuse(": the percentage is not a constant from 0 to 1", hint="write 0.99, or array(0.5, 0.99)")
-    found = pa.list_(pa.field("element", kind, nullable=False)) if several else kind
+    found = pa.list_(pa.field("element", kind)) if several else kind
     return Ruled(given.function, given.arguments[:1], found, (accuracy, *known))
 
 
@@ -222,8 +222,7 @@ def _heavy_hitters(given: Given) -> Ruled:
 
 
 def _pairs(kind: pa.DataType) -> pa.DataType:
-    pair = pa.struct([pa.field("item", kind), pa.field("count", pa.int64(), nullable=False)])
-    return pa.list_(pa.field("element", pair, nullable=False))
+    return pa.list_(pa.field("element", pa.struct([pa.field("item", kind), pa.field("count", pa.int64())])))
 
 
 def _own(given: Given) -> Ruled:

@@ -54,10 +54,11 @@ def count_distinct() -> Function:
 
 
 def _value(a: Aggregate) -> pl.Expr:
-    columns = [pl.col(name) for name in a.inputs]
+    if len(a.inputs) > 1:
+        return pl.struct(a.inputs)
+    value = pl.col(a.inputs[0])
     # The two zeros are one value.
-    plain = [column + 0.0 if a.argument.is_float() and len(columns) == 1 and a.function != "collect_list" else column for column in columns]
-    return plain[0] if len(plain) == 1 else pl.struct(plain)
+    return pl.when(value == 0).then(0.0).otherwise(value) if a.argument.is_float() and a.function != "collect_list" else value
 
 
 def _known(a: Aggregate) -> list[pl.Expr]:
@@ -111,11 +112,13 @@ def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
 
 
 def _in_order(a: Aggregate) -> pl.Expr:
-    items = pl.col(a.part("items"))
-    if a.signed:
-        item = pl.element().sort()
-        return items.list.eval(item.struct.field(_VALUE).repeat_by(item.struct.field(_TIMES)).explode(empty_as_null=False))
-    return items.list.sort().list.eval(pl.element().struct.field(_VALUE))
+    def ordered(lists: pl.Series) -> pl.Series:
+        flat = flattened(lists.to_frame("items"), ["items"]).unnest("items")
+        if a.signed:
+            flat = flat.filter(pl.col(_TIMES) > 0).select(pl.exclude(_TIMES).repeat_by(_TIMES).explode())
+        return regrouped(lists.to_frame("items"), flat.sort(ROW, _TIME, _VALUE).select(ROW, _VALUE)).get_column(_VALUE)
+
+    return pl.col(a.part("items")).map_batches(ordered, return_dtype=a.kind)
 
 
 def _sorted(a: Aggregate) -> pl.Expr:

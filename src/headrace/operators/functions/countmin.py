@@ -1,19 +1,22 @@
 """heavy_hitters: the values that make up at least a share of all, found with a Count-Min sketch a group.
 
-A sketch never counts too little, and a value with a share of the whole has that share of at least one part of it: so
-candidates kept in every part are enough, and no heavy value is missed. Cells that are zero are not kept.
+A group of few values counts each of them. One of more is a sketch: it never counts too little, and a value with a share of the
+whole has that share of at least one part of it, so candidates kept in every part are enough and no heavy value is missed. Cells
+that are zero are not kept.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.function import Function
+from headrace.operators.functions.frequent import summed
 from headrace.operators.functions.hashing import hashes, mixed
 from headrace.operators.functions.lists import ROW, flattened, gathered, regrouped
 
@@ -21,7 +24,9 @@ from headrace.operators.functions.lists import ROW, flattened, gathered, regroup
 _DEPTH = 5
 # A count is too large by at most a tenth of the share that is asked for.
 _FINER = 10
-_ITEMS, _CELLS, _COUNTS, _COUNT = "items", "cells", "counts", "count"
+# Up to so many values are counted each for itself.
+_FEW = 256
+_ITEMS, _COUNTS, _CELLS, _WEIGHTS, _TOTAL = "items", "counts", "cells", "weights", "total"
 _WIDE = np.uint64(32)
 
 
@@ -46,74 +51,87 @@ def _share(a: Aggregate) -> float:
 
 def _partial(a: Aggregate) -> Accumulators:
     items = a.column(0).drop_nulls()
-    return {a.part(_ITEMS): items, a.part(_COUNT): items.len().cast(pl.Int64)}
+    ones = pl.lit(1, pl.Int64).repeat_by(items.len()).explode(empty_as_null=False)
+    empty = {a.part(_CELLS): pl.lit(None, pl.UInt32), a.part(_WEIGHTS): pl.lit(None, pl.Int64)}
+    nothing = {name: value.repeat_by(0).explode(empty_as_null=False) for name, value in empty.items()}
+    return {a.part(_ITEMS): items, a.part(_COUNTS): ones, **nothing, a.part(_TOTAL): items.len().cast(pl.Int64)}
 
 
 def _merge(a: Aggregate) -> Accumulators:
-    lists = {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False) for what in (_ITEMS, _CELLS, _COUNTS)}
-    return lists | {a.part(_COUNT): pl.col(a.part(_COUNT)).sum()}
+    lists = {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False) for what in (_ITEMS, _COUNTS, _CELLS, _WEIGHTS)}
+    return lists | {a.part(_TOTAL): pl.col(a.part(_TOTAL)).sum()}
 
 
 def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
-    items = a.part(_ITEMS)
-    candidates = flattened(frame, [items]).group_by(ROW, items, maintain_order=True).len("_times").sort(ROW, items)
-    cells = _cells(candidates, items, width(_share(a)))
-    if raw:
-        keys, weights = cells.ravel(), np.tile(candidates.get_column("_times").to_numpy().astype(np.int64), _DEPTH)
-    else:
-        stored = flattened(frame, [a.part(_CELLS), a.part(_COUNTS)])
-        keys = stored.get_column(ROW).to_numpy() << _WIDE | stored.get_column(a.part(_CELLS)).to_numpy().astype(np.uint64)
-        weights = stored.get_column(a.part(_COUNTS)).to_numpy()
-    keys, counts = _summed(keys, weights)
-    rows = (keys >> _WIDE).astype(np.int64)
-    frame = frame.with_columns(
-        gathered(rows, pl.Series(a.part(_CELLS), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)), len(frame)),
-        gathered(rows, pl.Series(a.part(_COUNTS), counts), len(frame)),
-    )
-    found = _heavy(a, frame, candidates, _looked_up(cells, keys, counts))
-    return regrouped(frame, found.select(ROW, items))
+    """Each value once, in groups of few; in groups of many the counts become a sketch, and only candidates remain."""
+    items, counts = a.part(_ITEMS), a.part(_COUNTS)
+    flat = summed(flattened(frame, [items, counts]), items, counts)
+    rows = flat.get_column(ROW).to_numpy().astype(np.int64)
+    many = np.bincount(rows, minlength=len(frame)) > _FEW
+    many |= frame.get_column(a.part(_CELLS)).list.len().to_numpy() > 0
+    if not many.any():
+        return regrouped(frame, flat)
+    chosen = flat.filter(many[rows])
+    cells = _cells(chosen, items, width(_share(a)))
+    sketch = _sketch(a, frame).added(cells.ravel(), np.tile(chosen.get_column(counts).to_numpy(), _DEPTH))
+    total = frame.get_column(a.part(_TOTAL)).to_numpy()
+    heavy = sketch.counts(cells) >= _share(a) * total[chosen.get_column(ROW).to_numpy()]
+    candidates = chosen.filter(heavy).with_columns(pl.lit(0, pl.Int64).alias(counts))
+    kept = pl.concat([flat.filter(~many[rows]), candidates]).sort(ROW)
+    return regrouped(frame, kept).with_columns(sketch.columns(a, len(frame)))
 
 
-def _cells(candidates: pl.DataFrame, items: str, cells: int) -> np.ndarray:
+@dataclass(frozen=True)
+class _Sketch:
+    """The cells of all groups: the number of the group and of the cell in one key, sorted, and what was counted there."""
+
+    keys: np.ndarray
+    weights: np.ndarray
+
+    def added(self, keys: np.ndarray, weights: np.ndarray) -> _Sketch:
+        all_keys, all_weights = np.concatenate([self.keys, keys]), np.concatenate([self.weights, weights])
+        cells = pl.DataFrame({"key": all_keys, "weight": all_weights}).filter(pl.col("weight") > 0)
+        summed_cells = cells.group_by("key").agg(pl.col("weight").sum()).sort("key")
+        return _Sketch(summed_cells.get_column("key").to_numpy(), summed_cells.get_column("weight").to_numpy())
+
+    def counts(self, cells: np.ndarray) -> np.ndarray:
+        """What values are counted as, given their cells: the smallest of them."""
+        if not len(self.keys):
+            return np.zeros(cells.shape[1], np.int64)
+        places = np.minimum(np.searchsorted(self.keys, cells), len(self.keys) - 1)
+        return np.asarray(np.where(self.keys[places] == cells, self.weights[places], 0).min(axis=0))
+
+    def columns(self, a: Aggregate, groups: int) -> list[pl.Series]:
+        rows = (self.keys >> _WIDE).astype(np.int64)
+        cells = (self.keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        return [gathered(rows, pl.Series(a.part(_CELLS), cells), groups), gathered(rows, pl.Series(a.part(_WEIGHTS), self.weights), groups)]
+
+
+def _sketch(a: Aggregate, frame: pl.DataFrame) -> _Sketch:
+    stored = flattened(frame, [a.part(_CELLS), a.part(_WEIGHTS)])
+    keys = stored.get_column(ROW).to_numpy() << _WIDE | stored.get_column(a.part(_CELLS)).to_numpy().astype(np.uint64)
+    return _Sketch(keys, stored.get_column(a.part(_WEIGHTS)).to_numpy())
+
+
+def _cells(values: pl.DataFrame, items: str, cells: int) -> np.ndarray:
     """The cell of each value in each row of its sketch, one array a row."""
-    hashed = hashes(candidates.get_column(items))
-    rows = candidates.get_column(ROW).to_numpy() << _WIDE
+    hashed = hashes(values.get_column(items))
+    rows = values.get_column(ROW).to_numpy() << _WIDE
     return np.stack([rows | (np.uint64(depth * cells) + mixed(hashed + np.uint64(depth)) % np.uint64(cells)) for depth in range(_DEPTH)])
 
 
-def _summed(keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
-    return keys[starts], np.add.reduceat(weights[order], starts) if len(starts) else weights[order]
-
-
-def _looked_up(cells: np.ndarray, keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The smallest of its cells: what a value is counted as."""
-    if not len(keys):
-        return np.zeros(cells.shape[1], np.int64)
-    return np.asarray(counts[np.searchsorted(keys, cells)].min(axis=0))
-
-
-def _heavy(a: Aggregate, frame: pl.DataFrame, candidates: pl.DataFrame, estimates: np.ndarray) -> pl.DataFrame:
-    total = frame.get_column(a.part(_COUNT)).to_numpy()
-    rows = candidates.get_column(ROW).to_numpy().astype(np.int64)
-    counted = candidates.with_columns(pl.Series("_estimate", estimates))
-    return counted.filter(pl.Series(estimates >= _share(a) * total[rows]))
-
-
 def _finish(a: Aggregate) -> pl.Expr:
-    def found(parts: Sequence[pl.Series]) -> pl.Series:
-        names = (_ITEMS, _CELLS, _COUNTS, _COUNT)
-        frame = pl.DataFrame([part.alias(a.part(name)) for part, name in zip(parts, names, strict=True)])
-        items = a.part(_ITEMS)
-        candidates = flattened(frame, [items])
-        stored = flattened(frame, [a.part(_CELLS), a.part(_COUNTS)])
-        keys = stored.get_column(ROW).to_numpy() << _WIDE | stored.get_column(a.part(_CELLS)).to_numpy().astype(np.uint64)
-        cells = _cells(candidates, items, width(_share(a)))
-        estimates = _looked_up(cells, keys, stored.get_column(a.part(_COUNTS)).to_numpy())
-        heavy = _heavy(a, frame, candidates, estimates).sort(ROW, "_estimate", items, descending=[False, True, False])
-        pairs = heavy.select(ROW, pl.struct(pl.col(items).alias("item"), pl.col("_estimate").alias("count")).alias("pairs"))
-        return regrouped(frame, pairs).get_column("pairs").cast(a.kind)
+    names = [a.part(what) for what in (_ITEMS, _COUNTS, _CELLS, _WEIGHTS, _TOTAL)]
 
-    return pl.map_batches([a.part(name) for name in (_ITEMS, _CELLS, _COUNTS, _COUNT)], found, return_dtype=a.kind)
+    def found(parts: Sequence[pl.Series]) -> pl.Series:
+        frame = pl.DataFrame([part.alias(name) for part, name in zip(parts, names, strict=True)])
+        flat = flattened(frame, names[:2])
+        sketched = _sketch(a, frame).counts(_cells(flat, names[0], width(_share(a))))
+        rows = flat.get_column(ROW).to_numpy().astype(np.int64)
+        counts = np.where(flat.get_column(names[1]).to_numpy() > 0, flat.get_column(names[1]).to_numpy(), sketched)
+        heavy = counts >= _share(a) * frame.get_column(names[4]).to_numpy()[rows]
+        pairs = flat.select(ROW, pl.col(names[0]).alias("item"), pl.Series("count", counts)).filter(heavy)
+        pairs = pairs.sort(ROW, "count", "item", descending=[False, True, False])
+        return regrouped(frame, pairs.select(ROW, pl.struct("item", "count").alias("pairs"))).get_column("pairs").cast(a.kind)
+
+    return pl.map_batches(names, found, return_dtype=a.kind)

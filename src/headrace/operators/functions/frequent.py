@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from headrace.operators.aggregate import Accumulators, Aggregate
@@ -34,20 +35,24 @@ def _merge(a: Aggregate) -> Accumulators:
 
 
 def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
-    """Each value once, the most frequent first, and not more of them than there are counters."""
+    """Each value once, and not more of them than there are counters."""
     items, counts, taken = a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)
-    flat = flattened(frame, [items, counts]).group_by(ROW, items).agg(pl.col(counts).sum())
-    flat = flat.sort(ROW, counts, items, descending=[False, True, False])
+    flat = summed(flattened(frame, [items, counts]), items, counts)
     room = int(a.options[1])
-    if frame.height and flat.height > room and flat.select(pl.len().over(ROW).max()).item() > room:
-        place = pl.int_range(pl.len()).over(ROW)
-        next_one = pl.col(counts).filter(place == room).first().over(ROW).fill_null(0)
+    if flat.height > room and flat.select(pl.len().over(ROW).max()).item() > room:
+        flat = flat.sort(ROW, counts, descending=[False, True])
+        next_one = pl.col(counts).slice(room, 1).first().over(ROW).fill_null(0)
         flat = flat.with_columns(next_one.alias("_next"))
-        lost = flat.group_by(ROW).agg(pl.col("_next").first())
+        lost = np.zeros(len(frame), np.int64)
+        lost[flat.get_column(ROW).to_numpy()] = flat.get_column("_next").to_numpy()
         flat = flat.with_columns(pl.col(counts) - pl.col("_next")).filter(pl.col(counts) > 0).drop("_next")
-        rows = frame.select(pl.int_range(pl.len(), dtype=pl.UInt64).alias(ROW)).join(lost, on=ROW, how="left", maintain_order="left")
-        frame = frame.with_columns(pl.col(taken) + rows.get_column("_next").fill_null(0))
+        frame = frame.with_columns(pl.col(taken) + pl.Series(lost))
     return regrouped(frame, flat)
+
+
+def summed(flat: pl.DataFrame, items: str, counts: str) -> pl.DataFrame:
+    """The count of each value of each group, in the order of groups."""
+    return flat.group_by(ROW, items).agg(pl.col(counts).sum()).sort(ROW)
 
 
 def _finish(a: Aggregate) -> pl.Expr:
@@ -55,8 +60,9 @@ def _finish(a: Aggregate) -> pl.Expr:
 
     def top(parts: Sequence[pl.Series]) -> pl.Series:
         frame = pl.DataFrame([part.alias(name) for part, name in zip(parts, (_ITEMS, _COUNTS, _TAKEN), strict=True)])
-        frame = frame.with_columns(pl.col(what).list.head(int(a.options[0])) for what in (_ITEMS, _COUNTS))
-        flat = flattened(frame, [_ITEMS, _COUNTS])
+        flat = flattened(frame, [_ITEMS, _COUNTS]).sort(ROW, _COUNTS, _ITEMS, descending=[False, True, False])
+        rows = flat.get_column(ROW).to_numpy()
+        flat = flat.filter(np.arange(len(rows)) - np.searchsorted(rows, rows) < a.options[0])
         taken = frame.get_column(_TAKEN)[flat.get_column(ROW)]
         pairs = flat.select(ROW, pl.struct(pl.col(_ITEMS).alias("item"), (pl.col(_COUNTS) + taken).alias("count")).alias("pairs"))
         return regrouped(frame, pairs).get_column("pairs").cast(kind)

@@ -31,8 +31,8 @@ def hashes(values: pl.Series) -> np.ndarray:
         return mixed(mixed(_words(limbs["high"])) ^ _words(limbs["low"]))
     if kind.is_float():
         # The two zeros are one value, and so is every NaN.
-        plain = values.cast(pl.Float64).fill_null(0.0) + 0.0
-        return mixed(_words(plain.fill_nan(float("nan"))))
+        plain = values.cast(pl.Float64).fill_nan(float("nan")).fill_null(0.0).to_numpy()
+        return mixed(np.where(plain == 0.0, 0.0, plain).view(np.uint64))
     return mixed(_words(values.to_physical().cast(pl.Int64)))
 
 

@@ -6,43 +6,55 @@ digits may depend on how records were batched.
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.expressions.decimals import unscaled
 from headrace.operators.function import Function
+from headrace.operators.functions.lists import ROW, flattened
+
+_COUNT, _MEAN, _SPREAD = "count", "mean", "spread"
 
 
 def variance(*, sample: bool, root: bool) -> Function:
     """Of a sample: divided by one less than the count, and null for a single value."""
 
     def finish(a: Aggregate) -> pl.Expr:
-        count, spread = pl.col(a.part("count")), pl.col(a.part("spread"))
+        count, spread = pl.col(a.part(_COUNT)), pl.col(a.part(_SPREAD))
         value = spread / (count - 1 if sample else count)
         return pl.when(count > (1 if sample else 0)).then(value.sqrt() if root else value)
 
-    return Function(_partial, _merge, finish)
+    return Function(_partial, _gathered, finish, condense=_united)
 
 
 def _partial(a: Aggregate) -> Accumulators:
     values = a.filtered(_number(a))
-    return {
-        a.part("count"): values.count().cast(pl.Int64),
-        a.part("mean"): values.mean(),
-        a.part("spread"): ((values - values.mean()) ** 2).sum(),
-    }
+    count = values.count().cast(pl.Int64)
+    return {a.part(_COUNT): count, a.part(_MEAN): values.mean(), a.part(_SPREAD): values.var(ddof=0) * count}
 
 
-def _merge(a: Aggregate) -> Accumulators:
-    count, mean, spread = (pl.col(a.part(what)) for what in ("count", "mean", "spread"))
-    # Distances are taken from one of the means, not from zero: numbers far from zero would lose digits in it.
-    near = mean.drop_nulls().first()
-    together = near + (count * (mean - near)).sum() / count.sum()
-    return {
-        a.part("count"): count.sum(),
-        a.part("mean"): together,
-        a.part("spread"): (spread + (count * (mean - together) ** 2).fill_null(0.0)).sum(),
-    }
+def _gathered(a: Aggregate) -> Accumulators:
+    return {a.part(what): pl.col(a.part(what)) for what in (_COUNT, _MEAN, _SPREAD)}
+
+
+def _united(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+    """The count, mean and spread of several together, each a list of them."""
+    names = [a.part(what) for what in (_COUNT, _MEAN, _SPREAD)]
+    if raw or frame.is_empty():
+        return frame if raw else frame.with_columns(pl.col(name).list.first() for name in names)
+    flat = flattened(frame, names)
+    count, mean, spread = (flat.get_column(name).fill_null(0).to_numpy() for name in names)
+    rows = flat.get_column(ROW).to_numpy()
+    starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+    total = np.add.reduceat(count, starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The first mean is near the others, and what is near loses no digits when it is subtracted.
+        near = mean[starts]
+        together = near + np.add.reduceat(count * (mean - near[rows]), starts) / total
+        apart = np.add.reduceat(spread + np.where(count > 0, count * (mean - together[rows]) ** 2, 0.0), starts)
+    found = {_COUNT: total, _MEAN: np.where(total > 0, together, 0.0), _SPREAD: np.where(total > 0, apart, 0.0)}
+    return frame.with_columns(pl.Series(a.part(what), values) for what, values in found.items())
 
 
 def _number(a: Aggregate) -> pl.Expr:
