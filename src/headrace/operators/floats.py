@@ -35,18 +35,10 @@ def addends(values: pl.Expr, signed: bool) -> Mapping[str, pl.Expr]:
 
 
 def total(aggregate: Aggregate) -> pl.Expr:
-    """The sum, rounded once where all of it was exact and less than 2**53."""
+    """The sum, rounded once where all of it was exact and it is less than 2**89."""
     whole, fraction, rest = (pl.col(aggregate.part(part)) for part in ("whole", "fraction", "rest"))
     carry = fraction.truncdiv(number(_SCALE))
-    whole, fraction = whole + carry, fraction - carry * number(_SCALE)
-    # With one sign for both, nothing cancels out when they are put together.
-    step = (
-        pl.when((whole > 0) & (fraction < 0)).then(number(1))
-        .when((whole < 0) & (fraction > 0)).then(number(-1))
-        .otherwise(number(0))
-    )  # fmt: skip
-    whole, fraction = whole - step, fraction + step * number(_SCALE)
-    found = whole.cast(pl.Float64) + fraction.cast(pl.Float64) / float(_SCALE) + rest
+    found = _rounded(whole + carry, fraction - carry * number(_SCALE)) + rest
     if not aggregate.signed:
         return found
     nans, highest, lowest = (pl.col(aggregate.part(part)) > 0 for part in ("nans", "highest", "lowest"))
@@ -56,3 +48,14 @@ def total(aggregate: Aggregate) -> pl.Expr:
         .when(lowest).then(float("-inf"))
         .otherwise(found)
     )  # fmt: skip
+
+
+def _rounded(whole: pl.Expr, fraction: pl.Expr) -> pl.Expr:
+    """Both halves in one integer, which becomes a float in one step."""
+    small = (whole * number(_SCALE) + fraction).cast(pl.Float64) / float(_SCALE)
+    # Of a large number 37 bits behind the point are enough, if the last one tells whether more were there.
+    coarse = fraction.truncdiv(number(_SCALE >> 36))
+    more = (fraction - coarse * number(_SCALE >> 36)).sign()
+    large = ((whole * number(2**36) + coarse) * number(2) + more).cast(pl.Float64) / 2.0**37
+    size = whole.abs()
+    return pl.when(size < number(2**36)).then(small).when(size < number(2**89)).then(large).otherwise(whole.cast(pl.Float64))
