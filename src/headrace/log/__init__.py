@@ -48,8 +48,8 @@ __all__ = [
 class _CallableModule(ModuleType):
     """A function cannot be called `headrace.log` beside a folder of that name, so the folder is the function."""
 
-    def __call__(self, topic: str) -> LogTopic:
-        return LogTopic(topic)
+    def __call__(self, topic: str, *, append_only: bool = False) -> LogTopic:
+        return LogTopic(topic, append_only)
 
 
 sys.modules[__name__].__class__ = _CallableModule
