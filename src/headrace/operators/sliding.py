@@ -15,6 +15,7 @@ from headrace.operators.chunks import Chunks
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
 from headrace.operators.emission import Emission
 from headrace.operators.revisions import AT, HAD, REVISION, WAS, Revisions
+from headrace.operators.running import RunningTotals
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.operators.windowing import windowed
@@ -62,16 +63,18 @@ class Slides:
         self._place = [*spec.by, TIME]
         self._events = Chunks("event", TIME, self._merge)
         self._revisions = Revisions(spec.by)
+        self._totals = RunningTotals(spec.by, spec.aggregates)
 
     @property
     def size(self) -> Size:
-        return self._events.size.plus(self._revisions.size)
+        return self._events.size.plus(self._revisions.size).plus(self._totals.size)
 
     def manifest(self) -> str:
-        return json.dumps([self._events.manifest(), self._revisions.manifest()])
+        return json.dumps([part.manifest() for part in (self._events, self._revisions, self._totals)])
 
     def restore(self, manifest: str | None, store: Store) -> None:
-        events, revisions = json.loads(manifest) if manifest else (None, None)
+        events, revisions, totals = json.loads(manifest) if manifest else (None, None, None)
+        self._totals.restore(totals, store)
         self._events.restore(events, store)
         self._revisions.restore(revisions, store)
 
@@ -85,14 +88,24 @@ class Slides:
             self._events.add(fresh)
             if not late.is_empty():
                 results += self._correct(late, before, time)
-        results += self._fire(time)
+                inside = late.filter(pl.col(TIME) >= time.before - self._spec.length - 1)
+                if self._totals.suit(inside) and inside.height:
+                    self._totals.include(inside, store)
+        results += self._fire(time, store)
         limit = time.after - self._spec.until
-        self._events.save(limit - self._spec.length, store)
+        self._events.save(limit - self._spec.length - 1, store)
         self._revisions.save(limit, time, store)
         return Outcome(results)
 
-    def _fire(self, time: EpochTime) -> list[pl.DataFrame]:
+    def _fire(self, time: EpochTime, store: Store) -> list[pl.DataFrame]:
         due = self._events.between(time.before, time.after)
+        shift = self._spec.length + 1
+        leaving = self._events.between(time.before - shift, time.after - shift)
+        known = due if due is not None else leaving
+        if known is not None and self._totals.suit(known):
+            gone = known.clear() if leaving is None else leaving.with_columns(pl.col(TIME) + shift)
+            windows = self._totals.advance(known.clear() if due is None else due, gone, store)
+            return [added(self._finish(windows, pl.lit("idle" if time.idle else "on-time"), pl.lit(0)))] if windows.height else []
         if due is None:
             return []
         events = self._events.between(time.before - self._spec.length, time.after)

@@ -1,0 +1,69 @@
+"""Running totals by key: what adds up as whole numbers is added when an event comes and taken out when it leaves the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import FUNCTIONS, ROWS, accumulators
+from headrace.operators.changes import TIME
+from headrace.operators.contract import Size
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.store import Store
+
+_ADDED = "_added"
+
+
+class RunningTotals:
+    """The total of each key of one shard as of the watermark. An epoch costs what comes and what leaves in it."""
+
+    def __init__(self, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        self._by = list(by)
+        self._place = [*by, TIME]
+        self._parts = accumulators(aggregates)
+        self._invertible = all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
+        self._state = KeyedState("total", by)
+
+    @property
+    def size(self) -> Size:
+        return self._state.size
+
+    def manifest(self) -> str:
+        return self._state.manifest()
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        self._state.restore(manifest, store)
+
+    def suit(self, partial: pl.DataFrame) -> bool:
+        """Whether partial results can be taken out again without a trace: floats could not."""
+        return self._invertible and all(partial.schema[name].is_integer() for name in self._parts)
+
+    def include(self, late: pl.DataFrame, store: Store) -> None:
+        """Add events to the totals that came late and are still in the window."""
+        self._put(self._carried(late.with_columns(pl.lit(False).alias(_ADDED))), store)
+
+    def advance(self, coming: pl.DataFrame, leaving: pl.DataFrame, store: Store) -> pl.DataFrame:
+        """Let events come at their time, and others leave at theirs; gives the total of each key at each time one came."""
+        taken = [(pl.lit(0, leaving.schema[name]) - pl.col(name)).alias(name) for name in self._parts]
+        gone = leaving.with_columns(*taken, pl.lit(False).alias(_ADDED))
+        both = pl.concat([coming.with_columns(pl.lit(True).alias(_ADDED)), gone.select(*coming.columns, _ADDED)])
+        totals = self._carried(both)
+        self._put(totals, store)
+        return totals.filter(_ADDED).drop(_ADDED)
+
+    def _carried(self, changes: pl.DataFrame) -> pl.DataFrame:
+        """The total of each key after each of its changes."""
+        known = self._state.find(changes.select(self._by).unique())
+        moments = changes.group_by(self._place).agg(pl.col(self._parts).sum(), pl.col(_ADDED).any())
+        if known is not None:
+            # The total so far stands before all changes.
+            first = known.with_columns(pl.lit(None, pl.Int64).alias(TIME), pl.lit(False).alias(_ADDED))
+            moments = pl.concat([first.select(moments.columns), moments])
+        ordered = moments.sort(*self._by, TIME, nulls_last=[*(True for _ in self._by), False])
+        return ordered.with_columns(pl.col(self._parts).cum_sum().over(self._by)).drop_nulls(TIME)
+
+    def _put(self, totals: pl.DataFrame, store: Store) -> None:
+        last = totals.group_by(self._by, maintain_order=True).agg(pl.col(self._parts).last())
+        self._state.put(last.with_columns((pl.col(ROWS) == 0).alias(GONE)), store)
