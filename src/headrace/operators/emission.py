@@ -67,14 +67,19 @@ class Emission:
 
     def united(self, windows: pl.DataFrame, key: Sequence[str], together: str = START) -> pl.DataFrame:
         """Windows of the same key as one: their contents merged, and one book kept."""
-        place = [*key, together]
-        book = windows.group_by(place, maintain_order=True).agg(
-            pl.col(START).min().alias(f"{START} "), pl.col(STOP).max(), pl.col(FRESH).sum(), pl.col(PANES).max(), pl.col(LAST).max(),
-            pl.col(GIVEN).explode(keep_nulls=False, empty_as_null=False), pl.col(SPENT).all(),
-        )  # fmt: skip
-        contents = merged(windows.filter(~pl.col(SPENT)), place, self.aggregates)
-        joined = book.join(contents, on=place, how="left", nulls_equal=True)
-        return joined.with_columns(pl.col(f"{START} ").alias(START)).select(self.columns)
+        place, begin = [*key, together], f"{START} "
+        book = {
+            begin: pl.col(START).min(), STOP: pl.col(STOP).max(), FRESH: pl.col(FRESH).sum(), PANES: pl.col(PANES).max(),
+            LAST: pl.col(LAST).max(), SPENT: pl.col(SPENT).all(),
+            GIVEN: pl.col(GIVEN).explode(keep_nulls=False, empty_as_null=False) if self._remembers else pl.col(GIVEN).first(),
+        }  # fmt: skip
+        if self.trigger.mode == DISCARDING:
+            contents = merged(windows.filter(~pl.col(SPENT)), place, self.aggregates)
+            kept = windows.group_by(place).agg(column.alias(name) for name, column in book.items())
+            found = kept.join(contents, on=place, how="left", nulls_equal=True)
+        else:
+            found = merged(windows, place, self.aggregates, book)
+        return found.with_columns(pl.col(begin).alias(START)).select(self.columns)
 
     def looks_at_all(self, time: EpochTime) -> bool:
         """Whether windows that got nothing in an epoch may fire in it, though they are not due."""

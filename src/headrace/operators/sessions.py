@@ -148,15 +148,20 @@ class Sessions:
         self._state.put(rows, store)
 
 
+# More than there are moments.
+_STRETCH = 2**64
 _EXTENT = {START: pl.col(START).min(), STOP: pl.col(STOP).max(), FRESH: pl.len().cast(pl.Int64), LAST: pl.col(TIME).max()}
 
 
 def _grouped(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Number the sessions of each key: a new one begins where nothing before it reaches."""
+    """Number the sessions: a new one begins with a new key, and where nothing before it reaches."""
     ordered = frame.sort(*by, START, nulls_last=True)
-    reach = pl.col(STOP).cum_max().shift(1)
-    begins = (pl.col(START) >= reach.over(by)).fill_null(True)
-    return ordered.with_columns(begins.cum_sum().over(by).alias(_GROUP))
+    other = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in by)
+    # Each key in a stretch of numbers of its own: so one pass over all of them finds how far each reaches, without groups.
+    floor = other.cast(pl.Int128).cum_sum() * pl.lit(_STRETCH, pl.Int128)
+    reach = (floor + pl.col(STOP)).cum_max().shift(1)
+    begins = (floor + pl.col(START) >= reach).fill_null(True)
+    return ordered.with_columns(begins.cum_sum().alias(_GROUP))
 
 
 @windowed.register
