@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.api.windows import sliding as sliding
     from headrace.api.windows import tumbling as tumbling
     from headrace.app import App as App
+    from headrace.connectors.kafka.topic import kafka as kafka
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -71,6 +72,7 @@ _HOME = {
     "custom": "headrace.api.windows",
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
+    "kafka": "headrace.connectors.kafka.topic",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",
     "perfect": "headrace.api.windows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -56,16 +56,19 @@ class App(Declaration):
 
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
-        late: str = "side", partitions: int = 1,
+        late: str = "side", partitions: int = 1, source: Any = None,
     ) -> Stream:  # fmt: skip
         """A stream of a topic's records; the topic is created, with so many partitions, if it isn't there.
+
+        With `source`, as `hr.kafka("topic", servers="...")`, the records come from another system, where the topic must be.
 
         `time` is the column with the event time, `watermark` how far behind it may come. Late records go to the topic
         `<name>.late`; `late="drop"` only counts them.
         """
-        stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late)
+        stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source)
         assert isinstance(stream.node, Source)
-        self._have_topic(stream.node, partitions)
+        if source is None:
+            self._have_topic(stream.node, partitions)
         return stream
 
     def run(self, until: str | None = None, *, rows_per_epoch: int | None = None) -> Report:

@@ -30,16 +30,20 @@ class Declaration:
 
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
-        late: str = "side",
+        late: str = "side", source: Any = None,
     ) -> Stream:  # fmt: skip
         """A stream of a topic's records. `time` is the column with the event time, `watermark` how far behind it may come.
+
+        With `source`, as `hr.kafka("topic", ...)`, the records come from another system.
 
         Late records go to the topic `<name>.late`, with step, reason, watermark, window_start and window_end (with `late_`
         before a name that the stream has itself); `late="drop"` only counts them.
         """
         at = caller()
-        node = Source(name, schema_of(schema), at, (key,) if isinstance(key, str) else tuple(key), time, watermark, late)
+        node = Source(name, schema_of(schema), at, (key,) if isinstance(key, str) else tuple(key), time, watermark, late, source)
         self._check_source(node)
+        if source is not None:
+            source.check(node.columns)
         self._sources[name] = node
         return Stream(self, node)
 

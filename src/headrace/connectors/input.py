@@ -8,6 +8,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
+# Why a record could not be decoded, and the record as text; the engine sends these to the dead letters.
+PROBLEM, RECORD = "_problem", "_record"
+
 Position = Mapping[int, int]
 
 
@@ -35,5 +38,26 @@ class Input(Protocol):
         ...
 
     def read(self, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """The records of a partition from offset `first` up to `last`, with `_partition` and `_offset`."""
+        """The records of a partition from offset `first` up to `last`, with `_partition` and `_offset`.
+
+        Where records may be undecodable there are two columns more: `_problem` says what is wrong with one, and `_record` is it as text.
+        """
         ...
+
+    def done(self, position: Position) -> None:
+        """Everything before `position` is in the results of epochs that are finished. May be left out; a repeat changes nothing."""
+        ...
+
+
+def shared_out(start: Position, end: Position, rows: int | None) -> dict[int, int]:
+    """How far an epoch goes from `start` towards `end` with about so many records.
+
+    Every partition moves by the same share, so that none runs ahead of the others in event time.
+
+    >>> shared_out({0: 0, 1: 10}, {0: 100, 1: 10, 2: 300}, 40)
+    {0: 10, 1: 10, 2: 30}
+    """
+    waiting = {index: max(0, last - start.get(index, 0)) for index, last in end.items()}
+    total = sum(waiting.values())
+    share = 1.0 if rows is None or total <= rows else rows / total
+    return {index: last if not waiting[index] else start.get(index, 0) + max(1, int(waiting[index] * share)) for index, last in end.items()}

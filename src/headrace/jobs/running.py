@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headrace.connectors.input import Input
 from headrace.connectors.log.input import LogInput
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
@@ -22,6 +23,7 @@ from headrace.jobs.report import Report, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.explain import identity
+from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
 from headrace.spark import lane
 from headrace.spark.job import Job
@@ -87,7 +89,7 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
     return Job(
         id=record.id,
         program=compiled(plan, record.shards),
-        inputs={source.name: LogInput(log.path, source.name, tuple(source.columns.names), source.time) for source in plan.sources},
+        inputs={source.name: _input(source, plan.name, log) for source in plan.sources},
         watermarks={source.name: source.watermark for source in plan.sources},
         log=log.path,
         keys=keys_of(plan),
@@ -97,6 +99,13 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
         clock=log.clock,
         topics={output.name: topic_of(output) for output in plan.outputs},
     )
+
+
+def _input(source: Source, app: str, log: Log) -> Input:
+    if source.connector is not None:
+        found: Input = source.connector.input(source.columns, source.time, app)
+        return found
+    return LogInput(log.path, source.name, tuple(source.columns.names), source.time)
 
 
 def _ended(query: StreamingQuery) -> bool:

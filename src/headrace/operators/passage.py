@@ -17,7 +17,7 @@ from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW, Flow, computed
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
-from headrace.operators.sides import OFFSET, PARTITION, dead_letters, dead_topic, late_records, late_topic
+from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 
@@ -59,6 +59,8 @@ class Passage:
 
     def ingest(self, records: pl.DataFrame, limit: int) -> Result:
         origin = self._origin
+        taken = records.height
+        records = self._decoded(records)
         self._records = records
         time = pl.lit(None) if origin.time is None else pl.col(origin.time)
         frame = records.with_row_index(ROW).with_columns(time.cast(pl.Int64).alias(TIME))
@@ -73,9 +75,22 @@ class Passage:
             bad = frame.filter(pl.col(REASON).is_not_null())
             frame = frame.filter(pl.col(REASON).is_null()).drop(REASON)
             self._dead(origin.name, bad)
-        self._result.accounting.add(origin.name, taken=records.height, out=frame.height)
+        self._result.accounting.add(origin.name, taken=taken, out=frame.height)
         self._flow(origin.flow, frame)
         return self._result
+
+    def _decoded(self, records: pl.DataFrame) -> pl.DataFrame:
+        """The records without those that their source could not decode; these go to the dead letters as they came."""
+        if PROBLEM not in records.columns:
+            return records
+        problems = records.get_column(PROBLEM)
+        if problems.null_count() < records.height:
+            bad = records.filter(problems.is_not_null())
+            self._result.accounting.add(self._origin.name, dead_letter=bad.height)
+            letters = undecoded(bad, self._origin.name)
+            self._result.packets.append(Packet(dead_topic(self._origin.name), 0, letters))
+            records = records.filter(problems.is_null())
+        return records.drop(PROBLEM, RECORD)
 
     def resume(self, cut: Cut, frame: pl.DataFrame) -> Result:
         if _ORIGINAL in frame.columns:

@@ -12,6 +12,8 @@ from headrace.operators.legible import as_json
 
 # Where a record stands in its topic.
 PARTITION, OFFSET = "_partition", "_offset"
+# Why a source could not decode a record, and the record as text.
+PROBLEM, RECORD = "_problem", "_record"
 
 _LATE = (
     pa.field("step", pa.string()),
@@ -66,6 +68,17 @@ def dead_letters(original: pl.DataFrame, places: pl.DataFrame, step: str, reason
             "offset": places.get_column(OFFSET).cast(pl.Int64),
             "record": as_json(original),
         }
+    )
+
+
+def undecoded(records: pl.DataFrame, step: str) -> pl.DataFrame:
+    """Records that never had columns, as text, with why, and the place they came from."""
+    return records.select(
+        pl.lit(step).alias("step"),
+        pl.col(PROBLEM).alias("reason"),
+        pl.col(PARTITION).cast(pl.Int32).alias("partition"),
+        pl.col(OFFSET).cast(pl.Int64).alias("offset"),
+        pl.col(RECORD).alias("record"),
     )
 
 

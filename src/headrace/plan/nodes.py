@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -112,6 +112,8 @@ class Source(Node):
     time: str | None
     watermark: Watermark | None
     late: str = "side"
+    connector: Any = field(default=None, compare=False)
+    """What declares the topic of another system; None for a topic of the log."""
 
     @property
     def watermarked(self) -> bool:

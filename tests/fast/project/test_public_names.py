@@ -37,6 +37,7 @@ NAMES = [
     "custom",
     "global_",
     "hopping",
+    "kafka",
     "load_settings",
     "log",
     "perfect",

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.connectors.files.lines import Line, csv_lines, json_lines, plain_lines
-from headrace.connectors.files.values import Reader, json_reader, text_reader
 from headrace.core.errors import HeadraceError, SchemaError, SettingsError
 from headrace.core.schema import TIMESTAMP
 from headrace.log import Delivery, Log, Producer, Topic
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.topic import RESERVED
+from headrace.schema.values import Reader, json_reader, text_reader
 
 _PENDING = 10_000
 _ROWS = 50_000

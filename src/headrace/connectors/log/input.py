@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.input import Ahead, Position
+from headrace.connectors.input import Ahead, Position, shared_out
 from headrace.log import Log
 from headrace.log.cursor import Cursor, max_event_time
 from headrace.log.partition import Partition
@@ -34,16 +34,11 @@ class LogInput:
     def ahead(self, start: Position, end: Position, rows: int | None, limit: int) -> Ahead:
         log = opened(self.directory)
         topic = log.topic(self.topic)
-        waiting = {index: last - start.get(index, 0) for index, last in end.items() if last > start.get(index, 0)}
-        total = sum(waiting.values())
-        # Every partition moves by the same share, so that none runs ahead of the others in event time.
-        share = 1.0 if rows is None or total <= rows else rows / total
-        position, latest = dict(end), {}
-        for index, last in end.items():
+        position, latest = shared_out(start, end, rows), {}
+        for index, last in position.items():
             first = start.get(index, 0)
-            position[index] = last if index not in waiting else first + max(1, int(waiting[index] * share))
-            if position[index] > first and self.time is not None:
-                found = self._latest(topic, index, (first, position[index]), limit)
+            if last > first and self.time is not None:
+                found = self._latest(topic, index, (first, last), limit)
                 if found is not None:
                     latest[index] = found
         return Ahead(position, latest)
@@ -53,6 +48,9 @@ class LogInput:
         cursor = Cursor(log.partition(log.topic(self.topic), partition), first, outcomes=log.transactions)
         while batches := cursor.read(columns=(*self.columns, "_partition", "_offset"), until=last):
             yield from batches
+
+    def done(self, position: Position) -> None:
+        """Nobody is to be told: the log shows a job's progress from its own topics."""
 
     def _latest(self, topic: Topic, index: int, offsets: tuple[int, int], limit: int) -> int | None:
         """The latest event time among these records: from the topic's index, which has it if the topic has the same time column."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.connectors.files.values import json_reader, text_reader
 from headrace.core.schema import data_type
+from headrace.schema.values import json_reader, text_reader
 
 MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)
 

@@ -1,0 +1,107 @@
+"""Reads ranges of offsets from Kafka, whole or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from headrace.connectors.kafka.client import consumer, failure, told
+from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.core.errors import ConnectorError
+
+Spans = Mapping[int, tuple[int, int]]
+
+_MOST = 20_000
+_WAIT = 0.05
+# How long brokers may be silent before a read gives up; the task is tried again by whoever started it.
+_PATIENCE = 60.0
+
+
+def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]]:
+    """All records of some partitions, each from an offset up to another; several partitions come mixed, each in its order.
+
+    The end of a range must be below the broker's end: then a later record, or the end of the partition, shows that nothing is missing
+    also where the last offsets are those of transaction markers, of aborted records, or were compacted away.
+    """
+    from confluent_kafka import TopicPartition
+
+    reading = _Reading(source, spans)
+    if not reading.open:
+        return
+    client = consumer(source, group)
+    with told(source, "reading"):
+        client.assign([TopicPartition(source.topic, partition, first) for partition, (first, _) in spans.items()])
+    try:
+        while reading.open:
+            with told(source, "reading"):
+                found = client.consume(min(_MOST, reading.left), _WAIT)
+            kept = reading.taken(found)
+            if kept:
+                yield kept
+    finally:
+        client.unassign()
+
+
+class _Reading:
+    """How far each partition is."""
+
+    def __init__(self, source: KafkaTopic, spans: Spans) -> None:
+        self._source = source
+        self._ends = {partition: last for partition, (_, last) in spans.items()}
+        self._places = {partition: first for partition, (first, _) in spans.items()}
+        self.open = {partition for partition, (first, last) in spans.items() if first < last}
+        self._heard_at = time.monotonic()
+
+    @property
+    def left(self) -> int:
+        """How many records are missing, at most."""
+        return sum(self._ends[partition] - self._places[partition] for partition in self.open)
+
+    def taken(self, found: list[Any]) -> list[Any]:
+        """The records that belong to the ranges, of what a client gave."""
+        kept = [message for message in found if message.error() is None]
+        if len(kept) < len(found):
+            for message in found:
+                if message.error() is not None:
+                    self._event(message)
+        if kept:
+            self._heard_at = time.monotonic()
+        elif time.monotonic() - self._heard_at > _PATIENCE:
+            raise failure(self._source, "reading", f"no answer for {_PATIENCE:.0f} s at offsets {self._places}")
+        if len(self._ends) > 1:
+            return [message for message in kept if self._belongs(message)]
+        [(partition, end)] = self._ends.items()
+        if kept:
+            self._reached(partition, kept[-1].offset() + 1)
+        while kept and kept[-1].offset() >= end:
+            kept.pop()
+        return kept
+
+    def _belongs(self, message: Any) -> bool:
+        partition, offset = message.partition(), message.offset()
+        inside = partition in self.open and offset < self._ends[partition]
+        if partition in self.open:
+            self._reached(partition, offset + 1)
+        return inside
+
+    def _reached(self, partition: int, place: int) -> None:
+        self._places[partition] = min(place, self._ends[partition])
+        if place >= self._ends[partition]:
+            self.open.discard(partition)
+
+    def _event(self, message: Any) -> None:
+        from confluent_kafka import KafkaError
+
+        error, partition = message.error(), message.partition()
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            if partition in self.open and message.offset() >= self._ends[partition]:
+                self._reached(partition, message.offset())
+        elif error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):  # noqa: SLF001 - its public name
+            raise ConnectorError(
+                f"topic {self._source.topic!r}, partition {partition} no longer has offset {self._places.get(partition)}",
+                why="retention removed records that the job has not read",
+                hint="keep records for longer (retention.ms), or begin the job anew",
+            )
+        elif error.fatal() or not error.retriable():
+            raise failure(self._source, "reading", error.str())

@@ -1,0 +1,222 @@
+"""A topic of a real broker as the input of a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+import headrace as hr
+from headrace.connectors.kafka import client, reading
+from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
+from headrace.core.errors import ConnectorError, SettingsError
+from headrace.core.schema import schema
+from headrace.testing.servers.kafka import KafkaServer
+
+FOREVER = 2**62
+COLUMNS = "n bigint, at timestamp"
+MINUTE = 60_000_000
+
+
+class Topic:
+    """A topic of its own for each test."""
+
+    def __init__(self, server: KafkaServer, name: str) -> None:
+        self.server, self.name = server, name
+        self.admin = AdminClient({"bootstrap.servers": server.bootstrap})
+
+    def create(self, partitions: int = 1, **config: str) -> Topic:
+        new = NewTopic(self.name, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()})
+        self.admin.create_topics([new])[self.name].result(30)
+        return self
+
+    def send(self, *values: bytes | None, partition: int = 0, **more: Any) -> None:
+        producer = Producer({"bootstrap.servers": self.server.bootstrap})
+        for value in values:
+            producer.produce(self.name, value, partition=partition, **more)
+        assert producer.flush(30) == 0
+
+    def times(self, *minutes: float, partition: int = 0) -> None:
+        self.send(*(json.dumps({"n": 1, "at": int(minute * MINUTE)}).encode() for minute in minutes), partition=partition)
+
+    def input(self, *, time: str | None = "at", **options: Any) -> KafkaInput:
+        source = hr.kafka(self.name, servers=self.server.bootstrap, **options)
+        return source.input(schema(COLUMNS), time, self.name)
+
+
+@pytest.fixture
+def topic(kafka: KafkaServer, request: pytest.FixtureRequest) -> Iterator[Topic]:
+    yield Topic(kafka, "".join(letter for letter in request.node.name if letter.isalnum())[:200])
+    client.forget()
+
+
+def read(source: KafkaInput, partition: int, first: int, last: int) -> list[dict[str, Any]]:
+    return [row for batch in source.read(partition, first, last) for row in batch.to_pylist()]
+
+
+def numbers(source: KafkaInput, partition: int, first: int, last: int) -> list[int]:
+    return [row["n"] for row in read(source, partition, first, last)]
+
+
+def test_a_range_gives_the_same_records_every_time(topic: Topic) -> None:
+    topic.create(2)
+    topic.send(*(b'{"n":%d}' % number for number in range(1_000)), partition=0)
+    topic.send(b'{"n":-1}', b"oops", partition=1)
+    source = topic.input(time=None)
+    assert source.beginning() == {0: 0, 1: 0}
+    assert source.end() == {0: 1_000, 1: 2}
+    for first, last in [(0, 1_000), (17, 18), (400, 999), (999, 1_000), (5, 5)]:
+        assert numbers(source, 0, first, last) == list(range(first, last))
+    bad = read(source, 1, 0, 2)[1]
+    assert (bad["n"], bad["_offset"], bad["_partition"]) == (None, 1, 1)
+    assert "not JSON" in bad["_problem"]
+    assert json.loads(bad["_record"])["value"] == "oops"
+
+
+def test_only_committed_transactions_are_read_and_markers_are_no_gap(topic: Topic) -> None:
+    topic.create()
+    producer = Producer({"bootstrap.servers": topic.server.bootstrap, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    for number, end in enumerate([producer.commit_transaction, producer.abort_transaction, producer.commit_transaction]):
+        producer.begin_transaction()
+        producer.produce(topic.name, b'{"n":%d}' % number)
+        assert producer.flush(30) == 0
+        end(30)
+    producer.begin_transaction()
+    producer.produce(topic.name, b'{"n":3}')
+    assert producer.flush(30) == 0
+    source = topic.input(time=None)
+    # Three records with a marker behind each; the open transaction is not there yet.
+    assert source.end() == {0: 6}
+    assert numbers(source, 0, 0, 6) == [0, 2]
+    assert numbers(source, 0, 1, 4) == []
+    assert topic.input(time=None, isolation="read_uncommitted").end() == {0: 7}
+    assert numbers(topic.input(time=None, isolation="read_uncommitted"), 0, 0, 7) == [0, 1, 2, 3]
+    producer.abort_transaction(30)
+
+
+def test_a_job_may_begin_at_an_offset_or_a_moment(topic: Topic) -> None:
+    topic.create(2)
+    for moment in (1_000, 2_000, 3_000):
+        topic.send(b"{}", timestamp=moment)
+    assert topic.input(start="latest").beginning() == {0: 3, 1: 0}
+    assert topic.input(start=datetime.fromtimestamp(2, UTC)).beginning() == {0: 1, 1: 0}
+    assert topic.input(start=datetime.fromtimestamp(9, UTC)).beginning() == {0: 3, 1: 0}
+    assert topic.input(start={0: 2}).beginning() == {0: 2, 1: 0}
+    with pytest.raises(SettingsError, match="no offset 0 in partition 7"):
+        topic.input(start={7: 0}).beginning()
+
+
+def test_partitions_that_are_added_are_found(topic: Topic) -> None:
+    topic.create(1)
+    source = topic.input()
+    assert source.end() == {0: 0}
+    topic.admin.create_partitions([NewPartitions(topic.name, 3)])[topic.name].result(30)
+    topic.times(1, partition=2)
+    assert source.end() == {0: 0, 1: 0, 2: 1}
+    assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {2: MINUTE}
+
+
+def test_the_planner_knows_the_latest_time_of_each_partition(topic: Topic) -> None:
+    topic.create(3)
+    topic.times(5, 9, 7, partition=0)
+    topic.times(2, 100, partition=1)
+    source = topic.input()
+    ahead = source.ahead(source.beginning(), source.end(), None, 50 * MINUTE)
+    assert ahead.position == {0: 3, 1: 2, 2: 0}
+    assert ahead.latest == {0: 9 * MINUTE, 1: 2 * MINUTE}
+    assert source.ahead({0: 2, 1: 2, 2: 0}, source.end(), None, FOREVER).latest == {0: 7 * MINUTE}
+
+
+def test_of_a_long_range_the_end_tells_the_time_and_what_is_bad_there_is_passed_over(topic: Topic) -> None:
+    topic.create()
+    topic.times(*range(LOOK_BACK * 3))
+    source = topic.input()
+    assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {0: (LOOK_BACK * 3 - 1) * MINUTE}
+    topic.send(*[b"oops"] * (LOOK_BACK + 5))
+    assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {0: (LOOK_BACK * 3 - 1) * MINUTE}
+    end = source.end()
+    assert source.ahead({0: end[0] - 3}, end, None, FOREVER).latest == {}
+
+
+def test_the_time_may_be_that_of_kafka(topic: Topic) -> None:
+    topic.create()
+    topic.send(b"{}", b"{}", timestamp=60_000)
+    assert topic.input(timestamp_as="at").ahead({0: 0}, {0: 2}, None, FOREVER).latest == {0: MINUTE}
+
+
+def test_an_epoch_takes_in_no_more_than_it_may(topic: Topic) -> None:
+    topic.create(2)
+    topic.times(*range(80), partition=0)
+    topic.times(*range(20), partition=1)
+    source = topic.input(rows_per_epoch=50)
+    assert source.ahead({0: 0, 1: 0}, source.end(), None, FOREVER).position == {0: 40, 1: 10}
+    assert source.ahead({0: 0, 1: 0}, source.end(), 10, FOREVER).position == {0: 8, 1: 2}
+
+
+def test_kafkas_tools_see_how_far_a_job_is(topic: Topic) -> None:
+    topic.create()
+    topic.times(1, 2, 3)
+    topic.input(group="billing").done({0: 2})
+    other = Consumer({"bootstrap.servers": topic.server.bootstrap, "group.id": "billing"})
+    [committed] = other.committed([TopicPartition(topic.name, 0)], 30)
+    other.close()
+    assert committed.offset == 2
+
+
+def test_records_that_retention_took_are_an_error_not_a_gap(topic: Topic) -> None:
+    topic.create()
+    topic.times(1, 2, 3)
+    place = TopicPartition(topic.name, 0, 2)
+    topic.admin.delete_records([place])[place].result(30)
+    with pytest.raises(ConnectorError, match="no longer has offset 0"):
+        read(topic.input(), 0, 0, 3)
+    assert numbers(topic.input(), 0, 2, 3) == [1]
+
+
+def test_a_compacted_topic_has_no_gaps_that_stop_a_reader(topic: Topic) -> None:
+    topic.create(cleanup_policy="compact", segment_ms="1", min_cleanable_dirty_ratio="0.01", delete_retention_ms="1")
+    topic.send(*(b'{"n":%d}' % number for number in range(50)), key=b"same")
+    end = topic.input().end()
+    # Whatever the broker has compacted so far: the last record is there, and the read ends.
+    assert numbers(topic.input(), 0, 0, end[0])[-1] == 49
+
+
+def test_a_topic_that_is_not_there_and_a_broker_that_is_not_are_named(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConnectorError, match="there is no topic"):
+        topic.input().end()
+    monkeypatch.setattr("headrace.connectors.kafka.input.TIMEOUT", 1.0)
+    monkeypatch.setattr(reading, "_PATIENCE", 1.0)
+    nowhere = hr.kafka("t", servers="127.0.0.1:9").input(schema(COLUMNS), "at", "a")
+    for use in (nowhere.end, lambda: read(nowhere, 0, 0, 1)):
+        with pytest.raises(ConnectorError, match=r"127\.0\.0\.1:9"):
+            use()
+
+
+def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: Topic, tmp_path: Any) -> None:
+    topic.create(2)
+    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * 1_000_000) for number in range(600)), partition=0)
+    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * 1_000_000) for number in range(300)), b"oops", partition=1)
+    app = hr.App("cards", home=tmp_path)
+    payments = app.stream(
+        "payments",
+        schema="card string, at timestamp",
+        time="at",
+        watermark=hr.bounded("10 seconds"),
+        source=hr.kafka(topic.name, servers=topic.server.bootstrap),
+    )
+    app.view("per_card", payments.window(hr.tumbling("5 minutes"), by="card").agg(payments="count(*)"))
+    report = app.run(until="end", rows_per_epoch=400)
+    rows = app.read("per_card").to_pylist()
+    assert sorted((row["card"], row["window_start"].minute, row["payments"]) for row in rows) == [
+        (card, start, count) for card in "012" for start, count in ((0, 200), (5, 100))
+    ]
+    [letter] = app.log.read("payments.dead").to_pylist()
+    assert (letter["partition"], letter["offset"], json.loads(letter["record"])["value"]) == (1, 300, "oops")
+    [taken] = [row for row in report.accounting if row["step"] == "payments"]
+    assert (taken["in"], taken["out"], taken["dead_letter"]) == (901, 900, 1)
