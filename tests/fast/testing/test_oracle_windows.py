@@ -94,3 +94,26 @@ def test_every_window_ends_where_a_batch_over_everything_would(data: st.DataObje
     for driver in drivers:
         assert driver.late("records") == []
         assert {size["step"]: size["rows"] for size in driver.state() if "group" not in size["step"] and size["rows"]} == {}
+
+
+@settings(max_examples=3, report_multiple_bugs=False)
+@given(st.data())
+def test_corrections_of_every_window_end_there_too(data: st.DataObject) -> None:
+    rows = data.draw(records())
+    declared = Declaration("corrections")
+    stream = declared.stream("records", SCHEMA, key="key", time="at", watermark=bounded("1s"))
+    for name, window in WINDOWS.items():
+        declared.view(f"{name} retracting", stream.window(window, by="key").agg(**COMPUTED).emit(early="5s", until="30 days", late="10s"))
+    slides = stream.window(sliding("20s"), by="key").agg(**COMPUTED).emit(until="30 days")
+    declared.view("sliding", slides)
+    declared.view("first panes", slides.where("revision = 0").group("key", ttl=None).agg(events="count(*)"))
+    # Any order at all: records come up to hours late, and every window may still be corrected.
+    driver = run(declared, data.draw(arrivals(rows, disorder=100_000)))
+    tables = wanted(rows)
+    for name in [*(f"{name} retracting" for name in WINDOWS), "sliding"]:
+        shown = set(tables[name][0]) if tables[name] else set()
+        assert normal([{k: v for k, v in row.items() if k in shown} for row in driver.rows(name)]) == tables[name], name
+    assert driver.late("records") == []
+    # What was corrected is no first pane any more, here and in what was made of it.
+    first = sum(row["revision"] == 0 for row in driver.rows("sliding"))
+    assert sum(row["events"] for row in driver.rows("first panes")) == first
