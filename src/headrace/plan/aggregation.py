@@ -113,7 +113,7 @@ class WindowAggregate(Aggregation):
 
     @property
     def memory(self) -> Memory:
-        return self.window.memory(self.kept)
+        return self.window.memory(self.kept, self.emit)
 
 
 @dataclass(frozen=True)

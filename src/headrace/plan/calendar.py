@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
+from headrace.plan.emit import Emit
 from headrace.plan.nodes import Memory
 from headrace.plan.windows import BOUNDS
 
@@ -55,12 +56,14 @@ class Calendar:
         if not timedelta(0) <= self.offset < _LONGEST[self.unit]:
             longest = spelled(_LONGEST[self.unit])
             raise PlanError(f"offset {spelled(self.offset)} is not inside a {self.unit}", hint=f"zero or more, and less than {longest}")
+        if self.offset % timedelta(seconds=1):
+            raise PlanError(f"offset {spelled(self.offset)}: clocks are changed at whole seconds", hint="give whole seconds")
         try:
             ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise PlanError(f"there is no time zone {self.zone!r}", hint='name one of the IANA list: zone="Europe/Berlin"') from error
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         return Memory(f"a row a key and {self._length}", f"{self._length} and {spelled(kept)} behind the watermark")
 
     @property

@@ -45,6 +45,11 @@ class Emit:
         return self.until > _NOTHING or self.early is not None or self.every is not None
 
     @property
+    def in_panes(self) -> bool:
+        """Whether panes are asked for that not every batch of late records makes and replaces."""
+        return self != Emit(until=self.until) and self.again
+
+    @property
     def retracts(self) -> bool:
         return self.again and self.mode == RETRACTING
 

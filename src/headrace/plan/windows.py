@@ -13,6 +13,7 @@ import pyarrow as pa
 from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
 from headrace.core.schema import TIMESTAMP
+from headrace.plan.emit import Emit
 from headrace.plan.nodes import Memory
 
 BOUNDS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
@@ -25,8 +26,8 @@ class Window(Protocol):
     columns: ClassVar[tuple[pa.Field, ...]]
     identity: ClassVar[tuple[str, ...]]
 
-    def memory(self, kept: timedelta) -> Memory:
-        """What is kept of windows that may be corrected for so long."""
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+        """What is kept of windows that may be corrected for so long, and give out such panes."""
         ...
 
 
@@ -55,9 +56,12 @@ class Hopping:
     def tumbling(self) -> bool:
         return self.size == self.hop
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+        bound = f"{spelled(self.size + kept)} behind the watermark"
+        if emit.in_panes:
+            return Memory("a row a key and window", bound)
         pane = timedelta(microseconds=gcd(microseconds(self.size), microseconds(self.hop)))
-        return Memory(f"a row a key and pane of {spelled(pane)}", f"{spelled(self.size + kept)} behind the watermark")
+        return Memory(f"a row a key and pane of {spelled(pane)}", bound)
 
     def __str__(self) -> str:
         kind = f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
@@ -77,7 +81,7 @@ class Session:
         if self.gap <= _NOTHING:
             raise PlanError(f"a session gap of {spelled(self.gap)} ends every session at once", hint="give a duration above zero")
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         return Memory("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
@@ -91,7 +95,7 @@ class Global:
     columns: ClassVar[tuple[pa.Field, ...]] = BOUNDS
     identity: ClassVar[tuple[str, ...]] = ("window_start",)
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         return Memory("a row a key", "none: as many as there are keys")
 
     def __str__(self) -> str:
@@ -107,7 +111,7 @@ class Custom:
 
     function: Callable[[Any], tuple[Any, Any]]
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         """The function alone knows how long a window is."""
         return Memory("a row a key and window", f"the end of its window and {spelled(kept)} behind the watermark")
 
@@ -128,7 +132,7 @@ class Sliding:
         if self.length <= _NOTHING:
             raise PlanError(f"a sliding window of {spelled(self.length)} holds no time", hint="give a duration above zero")
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         return Memory("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
 
     def __str__(self) -> str:
@@ -155,7 +159,7 @@ class Count:
                 hint="let every= be at most the number of records",
             )
 
-    def memory(self, kept: timedelta) -> Memory:
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
         return Memory("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
 
     def __str__(self) -> str:
