@@ -12,9 +12,10 @@ from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import ROWS, finishes, merged, partial, present
 from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
-from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.flow import ROW
-from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.keyed import GONE
+from headrace.operators.memory import KeyedMemory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.plan.aggregation import GroupAggregate
@@ -60,26 +61,19 @@ class TableSpec:
         return Latest(self, shard)
 
 
-class KeyedTable:
+class KeyedTable(KeyedMemory):
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
     def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
+        super().__init__("row", key)
         self._key = list(key)
         self._ttl = ttl
         self._shard = shard
-        self._state = KeyedState("row", key)
         # No row expires before this. Looking for those that do reads every row, so it is done only when there can be some.
         self._quiet_until = BEGINNING
 
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
     def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
+        super().restore(manifest, store)
         self._quiet_until = BEGINNING
 
     def _put(self, rows: pl.DataFrame, store: Store) -> None:

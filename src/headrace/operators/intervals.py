@@ -9,11 +9,12 @@ import polars as pl
 from headrace.operators.aggregates import merged, partial
 from headrace.operators.calendar import CalendarLayout
 from headrace.operators.changes import TIME
-from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import DUE, FRESH, LAST, Emission
 from headrace.operators.expressions import REASON
-from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.keyed import GONE
 from headrace.operators.layouts import CELL, ByFunction, Layout, Whole
+from headrace.operators.memory import KeyedMemory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.windowing import windowed
@@ -57,25 +58,18 @@ class IntervalSpec:
         return Intervals(self)
 
 
-class Intervals:
+class Intervals(KeyedMemory):
     """The windows of one shard."""
 
     def __init__(self, spec: IntervalSpec) -> None:
-        self._layout, self._emission = spec.layout, spec.emission
         self._key = [*spec.by, START]
-        self._state = KeyedState("window", self._key)
+        super().__init__("window", self._key)
+        self._layout, self._emission = spec.layout, spec.emission
         # No window is due before this. Looking for those that are reads every row, so it is done only when there can be some.
         self._quiet_until = BEGINNING
 
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
     def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
+        super().restore(manifest, store)
         self._quiet_until = BEGINNING
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:

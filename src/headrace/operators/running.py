@@ -9,32 +9,22 @@ import polars as pl
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import FUNCTIONS, ROWS, accumulators
 from headrace.operators.changes import TIME
-from headrace.operators.contract import Size
-from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.keyed import GONE
+from headrace.operators.memory import KeyedMemory
 from headrace.operators.store import Store
 
 _ADDED = "_added"
 
 
-class RunningTotals:
+class RunningTotals(KeyedMemory):
     """The total of each key of one shard as of the watermark. An epoch costs what comes and what leaves in it."""
 
     def __init__(self, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        super().__init__("total", by)
         self._by = list(by)
         self._place = [*by, TIME]
         self._parts = accumulators(aggregates)
         self._invertible = all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
-        self._state = KeyedState("total", by)
-
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
 
     def suit(self, partial: pl.DataFrame) -> bool:
         """Whether partial results can be taken out again without a trace: floats could not."""

@@ -14,9 +14,10 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.aggregates import partial
 from headrace.operators.changes import TIME
-from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import BOOK, DUE, FRESH, LAST, Emission
-from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.keyed import GONE
+from headrace.operators.memory import KeyedMemory
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.operators.windowing import windowed
@@ -61,23 +62,13 @@ class SessionSpec:
         return Sessions(self)
 
 
-class Sessions:
+class Sessions(KeyedMemory):
     """The sessions of one shard: a row a key, with all its sessions that may still change."""
 
     def __init__(self, spec: SessionSpec) -> None:
+        super().__init__("session", spec.by)
         self._spec, self._emission = spec, spec.emission
         self._by = list(spec.by)
-        self._state = KeyedState("session", spec.by)
-
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Take in small sessions and records that may be late; give the changelog of results, and the records that are late."""
