@@ -666,6 +666,11 @@ mp.a
 get(ia, 0)
 get(ia, i)
 get(sa, -1)
+map('a', i, 'b', 1L)
+map(1, s)
+map('low', i, 'high', i + 1)['high']
+map('a', named_struct('x', i))
+map_keys(map('a', i))
 map_keys(mp)
 map_values(mp)
 map_contains_key(mp, 'a')

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -39,6 +41,7 @@ VALUES: dict[str, list[Any]] = {
     "a": [None, date(2024, 2, 29), date(1969, 12, 31), date(2024, 3, 1)],
 }
 NUMBERS = ("y", "i", "l", "f", "d", "m", "o", "p", "q")
+_IN_TIME = "transform(array_sort(collect_list(struct(at, {value} as value)) filter (where {value} is not null)), pair -> pair.value)"
 KNOWN = "filter (where {by} is not null)"
 
 # Ours on the left. Spark's first and last follow the order of rows, and of equals its min_by takes any: both are spelled out.
@@ -60,8 +63,37 @@ SAME = {
     "last(s) filter (where b)": "max_by(s, at) filter (where b)",
     "min_by(s, d)": "min_by(s, struct(d, s is null, s)) " + KNOWN.format(by="d"),
     "max_by(y, m)": "max_by(y, struct(m, y is not null, -cast(y as int))) " + KNOWN.format(by="m"),
+    **{f"count(distinct {column})": None for column in (*NUMBERS, "s", "b", "a", "at")},
+    "count(distinct s, y)": None,
+    "count(distinct i) filter (where b)": None,
+    **{f"{name}(b)": None for name in ("bool_and", "bool_or", "every", "some", "any")},
+    "bool_and(i > 0) filter (where b)": None,
+    "first(s, true)": "min_by(s, at) filter (where s is not null)",
+    "any_value(s)": "min_by(s, at)",
+    "last(d, true) filter (where b)": "max_by(d, at) filter (where b and d is not null)",
+    # Both are in no order there.
+    **{f"collect_list({column})": _IN_TIME.format(value=column) for column in ("i", "d", "m", "s", "b", "a")},
+    "array_agg(l) filter (where b)": _IN_TIME.format(value="if(b, l, null)"),
+    **{f"collect_set({column})": f"array_sort(collect_set({column}))" for column in (*NUMBERS, "s", "b", "a")},
+    "collect_list(distinct s)": "array_sort(collect_set(s))",
+    "max_by(s, at, 3)": None,
+    "min_by(i, at, 100) filter (where b)": None,
+    **{f"approx_percentile({column}, 0.5)": None for column in ("y", "i", "l", "m", "a", "at")},
+    # NaN comes to stand anywhere there when partial results are united.
+    "approx_percentile(f, 0.5) filter (where not isnan(f))": None,
+    "percentile_approx(d, array(0.0, 0.3, 0.99, 1.0)) filter (where not isnan(d))": None,
+    "approx_percentile(m, array(0.1, 0.9), 100) filter (where b)": None,
+    **{f"approx_count_distinct({column})": None for column in (*NUMBERS, "s", "b", "a")},
+    "approx_count_distinct(at, 0.01)": None,
+    "array(min(i), max(i), sum(y))": None,
+    "named_struct('low', min(d), 'high', max(d))": None,
     "max_by(y, s) filter (where b)": "max_by(y, struct(s, y is not null, -cast(y as int))) filter (where b and s is not null)",
 }
+
+# Sums of squares are rounded in the order of the rows there.
+NEAR = [f"{name}({column})" for name in ("stddev", "stddev_pop", "variance", "var_pop") for column in NUMBERS]
+# Of equal counts it takes any first.
+UNORDERED = [*(f"approx_top_k({column}, 50)" for column in ("i", "l", "m", "s", "b", "a")), "approx_top_k(s, 50, 100) filter (where b)"]
 
 
 def rows(seed: int) -> list[dict[str, Any]]:
@@ -74,10 +106,10 @@ def rows(seed: int) -> list[dict[str, Any]]:
     return made
 
 
-def ours(made: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
+def ours(made: list[dict[str, Any]], seed: int, texts: Sequence[str]) -> dict[Any, list[Any]]:
     app = Declaration("aggregates")
     stream = app.stream("rows", COLUMNS, key="k", time="at", watermark=bounded("1 day"))
-    outputs = {f"c{place}": text for place, text in enumerate(SAME)}
+    outputs = {f"c{place}": text for place, text in enumerate(texts)}
     app.view("found", stream.window(tumbling("1 minute"), by="k").agg(**outputs))
     with TestDriver(app, shards=3, partitions=2) as driver:
         for start in range(0, len(made), 23):
@@ -86,33 +118,63 @@ def ours(made: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
                 driver.restart()
         driver.end()
         assert driver.dead_letters("rows") == []
-        return driver.rows("found")
+        return by_window(driver.rows("found"), len(texts))
+
+
+def sparks(spark: SparkSession, made: list[dict[str, Any]], texts: Sequence[str]) -> dict[Any, list[Any]]:
+    table = pa.Table.from_pylist(made, schema=COLUMNS)
+    grouped = spark.createDataFrame(table).groupBy(sql.window("at", "1 minute").start.alias("window_start"), "k")
+    judged = grouped.agg(*(sql.expr(text).alias(f"c{place}") for place, text in enumerate(texts)))
+    return by_window(judged.toArrow().to_pylist(), len(texts))
+
+
+def by_window(found: list[dict[str, Any]], columns: int) -> dict[Any, list[Any]]:
+    return {(row["k"], row["window_start"]): [row[f"c{place}"] for place in range(columns)] for row in found}
+
+
+def differing(
+    mine: dict[Any, list[Any]], theirs: dict[Any, list[Any]], texts: Sequence[str], same: Callable[[Any, Any], bool]
+) -> list[Any]:
+    assert mine.keys() == theirs.keys()
+    return [
+        (text, key, one, two)
+        for key, values in mine.items()
+        for text, one, two in zip(texts, values, theirs[key], strict=True)
+        if not same(one, two)
+    ]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_windowed_aggregates_equal_sparks_over_the_same_rows(spark: SparkSession, seed: int) -> None:
     made = rows(seed)
-    table = pa.Table.from_pylist(made, schema=COLUMNS)
-    wanted = [sql.expr(theirs or mine).alias(f"c{place}") for place, (mine, theirs) in enumerate(SAME.items())]
-    grouped = spark.createDataFrame(table).groupBy(sql.window("at", "1 minute").start.alias("window_start"), "k")
-    judged = grouped.agg(*wanted).toArrow().to_pylist()
-    theirs = {(row["k"], row["window_start"]): row for row in judged}
-    found = {(row["k"], row["window_start"]): row for row in ours(made, seed)}
-    assert found.keys() == theirs.keys()
-    differing = {
-        (text, key): (row[f"c{place}"], theirs[key][f"c{place}"])
-        for key, row in found.items()
-        for place, text in enumerate(SAME)
-        if _bits(row[f"c{place}"]) != _bits(theirs[key][f"c{place}"])
-    }
-    assert differing == {}
+    theirs = sparks(spark, made, [text or mine for mine, text in SAME.items()])
+    assert differing(ours(made, seed, list(SAME)), theirs, list(SAME), lambda one, two: _bits(one) == _bits(two)) == []
+
+
+def test_variances_equal_sparks_but_for_the_last_digits(spark: SparkSession) -> None:
+    made = rows(4)
+    assert differing(ours(made, 4, NEAR), sparks(spark, made, NEAR), NEAR, _near) == []
+
+
+def test_the_most_frequent_values_equal_sparks_but_for_the_order_of_equals(spark: SparkSession) -> None:
+    made = rows(5)
+    mine, theirs = ours(made, 5, UNORDERED), sparks(spark, made, UNORDERED)
+    assert differing(mine, theirs, UNORDERED, lambda one, two: sorted(map(repr, one)) == sorted(map(repr, two))) == []
+    assert all(counts == sorted(counts, reverse=True) for values in mine.values() for counts in [[pair["count"] for pair in values[0]]])
+
+
+def _near(one: float | None, two: float | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return math.isclose(one, two, rel_tol=1e-12) or (math.isnan(one) and math.isnan(two))
 
 
 def test_the_types_of_aggregates_are_sparks(spark: SparkSession) -> None:
+    texts = [*SAME, *NEAR, *UNORDERED]
     stream = Declaration("types").stream("rows", COLUMNS, time="at", watermark=bounded("1 day"))
-    mine = stream.window(tumbling("1 minute")).agg(**{f"c{place}": text for place, text in enumerate(SAME)}).columns
+    mine = stream.window(tumbling("1 minute")).agg(**{f"c{place}": text for place, text in enumerate(texts)}).columns
     frame = spark.createDataFrame(pa.Table.from_pylist([], schema=COLUMNS))
-    theirs = frame.agg(*(sql.expr(text).alias(f"c{place}") for place, text in enumerate(SAME))).toArrow().schema
-    assert {text: _plain(mine.field(f"c{place}").type) for place, text in enumerate(SAME)} == {
-        text: _plain(theirs.field(f"c{place}").type) for place, text in enumerate(SAME)
+    theirs = frame.groupBy("k").agg(*(sql.expr(text).alias(f"c{place}") for place, text in enumerate(texts))).toArrow().schema
+    assert {text: _plain(mine.field(f"c{place}").type) for place, text in enumerate(texts)} == {
+        text: _plain(theirs.field(f"c{place}").type) for place, text in enumerate(texts)
     }

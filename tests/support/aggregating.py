@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import perfect, tumbling
 from headrace.operators.aggregates import FAULT, finishes, merged, partial
 from headrace.operators.arguments import aggregates_of
+from headrace.operators.changes import OP
 from headrace.operators.expressions import compile as compiled
 from headrace.plan.aggregation import WindowAggregate
 from headrace.plan.own import Aggregate
@@ -23,11 +25,16 @@ SCHEMA = "k string, at timestamp, i int, l bigint, f float, d double, m decimal(
 def aggregated(
     texts: Sequence[str], frame: pl.DataFrame, *, seed: int | None = None, own: Mapping[str, Aggregate] | None = None
 ) -> dict[Any, dict[str, Any]]:
-    """The aggregates by `k`; with a seed, the records shuffled, cut into batches, and these united in pairs at random."""
+    """The aggregates by `k`; with a seed, the records shuffled, cut into batches, and these united in pairs at random.
+
+    Records with `_op` are a changelog.
+    """
     node = declared(tuple(texts), tuple((own or {}).items()))
     aggregates, arguments = aggregates_of(node)
+    signs = [name for name in (OP,) if name in frame.columns]
+    aggregates = tuple(replace(aggregate, signed=bool(signs)) for aggregate in aggregates)
     columns = [compiled(typed).value.alias(name) for name, typed in arguments]
-    records = frame.select("k", pl.col("at").cast(pl.Int64).alias("_time"), *columns)
+    records = frame.select("k", pl.col("at").cast(pl.Int64).alias("_time"), *columns, *signs)
     parts = [partial(part, ("k",), aggregates) for part in _batches(records, seed)]
     chance = random.Random(seed)
     while len(parts) > 1:

@@ -23,6 +23,12 @@ def array(term: Apply, parts: tuple[Part, ...]) -> Part:
     return Part(term, pl.concat_list([part.value for part in parts]), all_of(parts))
 
 
+@special("map")
+def mapping(term: Apply, parts: tuple[Part, ...]) -> Part:
+    pairs = [pl.struct(key.value.alias("key"), value.value.alias("value")) for key, value in zip(parts[::2], parts[1::2], strict=True)]
+    return Part(term, pl.concat_list(pairs).cast(dtype(term.kind or kinds.NULL)), all_of(parts))
+
+
 @operation("field")
 def field(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
     return parts[0].value.struct.field(str(term.options[0]))

@@ -25,10 +25,10 @@ def _partial(a: Aggregate) -> Accumulators:
     if not a.signed:
         return _named(a, _implementation(a).partial(*(a.column(place) for place in range(len(a.inputs)))))
     given, taken = (
-        _implementation(a).partial(*(pl.col(name).filter(sign, *a.passing) for name in a.inputs))
+        _named(a, _implementation(a).partial(*(pl.col(name).filter(sign, *a.passing) for name in a.inputs)))
         for sign in (pl.col(OP) == ADD, pl.col(OP) != ADD)
     )
-    return _named(a, {name: given[name] - taken[name] for name in given})
+    return {name: given[name] - taken[name] for name in given}
 
 
 def _merge(a: Aggregate) -> Accumulators:

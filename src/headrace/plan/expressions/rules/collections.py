@@ -46,6 +46,22 @@ def array(site: Site, terms: tuple[Term, ...]) -> Term:
     return site.apply(pa.list_(field), *alike, nullable=False)
 
 
+@rule("map")
+def mapping(site: Site, terms: tuple[Term, ...]) -> Term:
+    """Keys and values in turn; where the keys are different constants, none can be null or there twice."""
+    if len(terms) % 2:
+        raise site.refuse("map takes a key before each value")
+    keys = [term.value if isinstance(term, Constant) else None for term in terms[::2]]
+    if not keys or None in keys or len(set(keys)) < len(keys):
+        raise LeftToSpark("a map is built here of keys that are different constants")
+    named, values = site.same(*terms[::2]), site.same(*terms[1::2])
+    (_, key), (_, value) = _storable(site, named[0]), _storable(site, values[0])
+    if kinds.floating(key) or kinds.array(value) or kinds.mapping(value):
+        raise LeftToSpark("a map is built here of simple keys and values that are no arrays or maps")
+    kind = pa.map_(key, pa.field("value", value, any(term.nullable for term in values)))
+    return site.apply(kind, *(term for pair in zip(named, values, strict=True) for term in pair), nullable=False)
+
+
 @rule("size", "cardinality", arguments=1)
 def size(site: Site, terms: tuple[Term, ...]) -> Term:
     if not kinds.array(terms[0].kind or INT) and not kinds.mapping(terms[0].kind or INT):
