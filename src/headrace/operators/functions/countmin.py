@@ -75,7 +75,9 @@ def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     cells = _cells(chosen, items, width(_share(a)))
     sketch = _sketch(a, frame).added(cells.ravel(), np.tile(chosen.get_column(counts).to_numpy(), _DEPTH))
     total = frame.get_column(a.part(_TOTAL)).to_numpy()
-    heavy = sketch.counts(cells) >= _share(a) * total[chosen.get_column(ROW).to_numpy()]
+    # Of records every count is known.
+    estimates = chosen.get_column(counts).to_numpy() if raw else sketch.counts(cells)
+    heavy = estimates >= _share(a) * total[chosen.get_column(ROW).to_numpy()]
     candidates = chosen.filter(heavy).with_columns(pl.lit(0, pl.Int64).alias(counts))
     kept = pl.concat([flat.filter(~many[rows]), candidates]).sort(ROW)
     return regrouped(frame, kept).with_columns(sketch.columns(a, len(frame)))

@@ -72,17 +72,27 @@ def several_by_column(least: bool) -> Function:
 
     def condense(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
         name = a.part("pairs")
-        flat = flattened(frame, [name]).unnest(name)
-        ordered = flat.sort(ROW, _BY, _VALUE, descending=[False, not least, False], nulls_last=True)
-        rows = ordered.get_column(ROW)
-        places = np.arange(len(rows)) - np.searchsorted(rows.to_numpy(), rows.to_numpy())
-        return regrouped(frame, ordered.filter(places < a.options[0]).select(ROW, pl.struct(_BY, _VALUE).alias(name)))
+        flat = flattened(frame, [name]).unnest(name).sort(ROW, _BY, descending=[False, not least])
+        # Values decide among equals only, and few are left then.
+        flat = flat.filter(_places(flat.get_column(ROW), flat.get_column(_BY)) < a.options[0])
+        flat = flat.sort(ROW, _BY, _VALUE, descending=[False, not least, False], nulls_last=True)
+        return regrouped(frame, flat.filter(_places(flat.get_column(ROW)) < a.options[0]).select(ROW, pl.struct(_BY, _VALUE).alias(name)))
 
     def finish(a: Aggregate) -> pl.Expr:
         pairs = pl.col(a.part("pairs"))
         return pl.when(pairs.list.len() > 0).then(pairs.list.eval(pl.element().struct.field(_VALUE)))
 
     return Function(partial, merge, finish, condense=condense)
+
+
+def _places(rows: pl.Series, by: pl.Series | None = None) -> np.ndarray:
+    """The place of each element in its group, from zero; equals in `by` have the place of the first of them."""
+    numbers = rows.to_numpy()
+    places = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+    if by is None or not len(by):
+        return places
+    new = ((rows != rows.shift()) | by.ne_missing(by.shift())).fill_null(True).to_numpy()
+    return np.asarray(places[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])
 
 
 def _end(values: pl.Expr, kind: pl.DataType, least: bool) -> pl.Expr:
