@@ -17,7 +17,8 @@ OWN = {"geometric": Geometric()}
 TEXTS = [
     "count(*)", "count(s)", "count(*) filter (where b)", "sum(i)", "sum(d)", "avg(d)", "sum(m) filter (where b)", "avg(m)",
     "count(distinct s)", "count(distinct d)", "count(distinct s, i)", "bool_and(b)", "bool_or(b) filter (where i > 0)",
-    "collect_list(s)", "collect_list(m) filter (where b)", "collect_set(d)", "collect_set(a)", "round(geometric(abs(cast(i as double)) + 1), 3)",
+    "collect_list(s)", "collect_list(m) filter (where b)", "collect_set(d)", "collect_set(a)",
+    "round(geometric(abs(cast(i as double)) + 1), 3)",
 ]  # fmt: skip
 
 
