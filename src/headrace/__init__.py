@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from headrace.log.topic import Topic as Topic
     from headrace.log.topic import TopicConfig as TopicConfig
     from headrace.plan.own import Aggregate as Aggregate
+    from headrace.schema.formats import avro as avro
+    from headrace.schema.formats import protobuf as protobuf
     from headrace.testing.driver import TestDriver as TestDriver
 
 __version__ = "0.1.0"
@@ -66,6 +68,7 @@ _HOME = {
     "TestDriver": "headrace.testing.driver",
     "Topic": "headrace.log.topic",
     "TopicConfig": "headrace.log.topic",
+    "avro": "headrace.schema.formats",
     "bounded": "headrace.api.windows",
     "calendar": "headrace.api.windows",
     "count_window": "headrace.api.windows",
@@ -76,6 +79,7 @@ _HOME = {
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",
     "perfect": "headrace.api.windows",
+    "protobuf": "headrace.schema.formats",
     "session": "headrace.api.windows",
     "sliding": "headrace.api.windows",
     "tumbling": "headrace.api.windows",

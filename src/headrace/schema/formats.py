@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -33,6 +35,72 @@ class Plain:
 
     def codec(self, columns: pa.Schema) -> Codec:
         return PlainCodec(columns)
+
+
+@dataclass(frozen=True)
+class Avro:
+    """Avro records; see `avro`."""
+
+    schemas: tuple[tuple[int | None, str], ...]
+
+    def codec(self, columns: pa.Schema) -> Codec:
+        from headrace.schema.codecs.avro import AvroCodec
+
+        return AvroCodec(columns, dict(self.schemas))
+
+
+@dataclass(frozen=True)
+class Protobuf:
+    """Protobuf messages; see `protobuf`."""
+
+    files: bytes = field(repr=False)
+    message: str
+    framed: bool = False
+
+    def codec(self, columns: pa.Schema) -> Codec:
+        from headrace.schema.codecs.protobuf import ProtobufCodec
+
+        return ProtobufCodec(columns, self.files, self.message, framed=self.framed)
+
+
+def avro(schema: str | Mapping[str, Any] | None = None, *, schemas: Mapping[int, str | Mapping[str, Any]] | None = None) -> Avro:
+    """Avro records of one `schema`; or of several `schemas` by the number that registries put in front of each record.
+
+    Columns are found by name; a column that one of several schemas does not have is null in its records.
+
+    >>> hit = {"type": "record", "name": "Hit", "fields": [{"name": "url", "type": "string"}]}
+    >>> avro(hit).codec(pa.schema({"url": pa.string()})).columns
+    url: string
+    """
+    if (schema is None) == (schemas is None):
+        raise SettingsError("an Avro format needs a schema, or schemas by number", hint="give one of the two")
+    given: dict[int | None, Any] = {None: schema} if schema is not None else dict((schemas or {}).items())
+    return Avro(tuple((number, one if isinstance(one, str) else json.dumps(one)) for number, one in given.items()))
+
+
+def protobuf(message: Any, *, files: bytes | None = None, framed: bool = False) -> Protobuf:
+    """Protobuf messages of a generated class; or of a type by its full name, with the `files` that protoc writes of it.
+
+    These come from `protoc --include_imports --descriptor_set_out=FILE`. With `framed` each has in front what registries write there.
+    """
+    if isinstance(message, str):
+        if files is None:
+            raise SettingsError(f"the type {message!r} alone does not say its fields", hint="give files=, or the generated class")
+        return Protobuf(files, message, framed)
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    found = FileDescriptorSet()
+    _collect(message.DESCRIPTOR.file, found, set())
+    return Protobuf(found.SerializeToString(), message.DESCRIPTOR.full_name, framed)
+
+
+def _collect(file: Any, into: Any, known: set[str]) -> None:
+    """A file and, before it, those that it imports."""
+    if file.name not in known:
+        known.add(file.name)
+        for other in file.dependencies:
+            _collect(other, into, known)
+        file.CopyToProto(into.file.add())
 
 
 NAMED: dict[str, Format] = {"json": Json(), "bytes": Plain()}

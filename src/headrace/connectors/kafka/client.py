@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.secret import Secret
 
 TIMEOUT = 30.0
+_PAUSE = 0.1
+Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
 _clients: dict[tuple[object, ...], Any] = {}
 
@@ -51,6 +54,23 @@ def told(source: KafkaTopic, what: str) -> Iterator[None]:
         yield
     except KafkaException as error:
         raise failure(source, what, str(error.args[0])) from error
+
+
+def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer], seconds: float) -> Answer:
+    """Ask again where the brokers are only busy: they choose a leader, or start."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            cause = error.args[0]
+            # _NOENT: no partition had a leader when the client looked.
+            busy = cause.retriable() or cause.code() in (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE)  # noqa: SLF001 - its public name
+            if not busy or time.monotonic() > deadline:
+                raise failure(source, what, str(cause)) from error
+        time.sleep(_PAUSE)
 
 
 def failure(source: KafkaTopic, what: str, why: str) -> ConnectorError:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.input import Ahead, Position, shared_out
-from headrace.connectors.kafka.client import TIMEOUT, admin, consumer, told
+from headrace.connectors.kafka.client import TIMEOUT, admin, consumer, patiently, told
 from headrace.connectors.kafka.reading import Spans, messages
 from headrace.connectors.kafka.records import Records
 from headrace.connectors.kafka.topic import KafkaTopic
@@ -140,6 +140,9 @@ class KafkaInput:
         spec: Any = OffsetSpec.for_timestamp(place) if isinstance(place, int) else getattr(OffsetSpec, place)()
         level = getattr(IsolationLevel, self.source.isolation.upper())
         asked = {TopicPartition(self.source.topic, partition): spec for partition in partitions}
-        with told(self.source, "asking for the offsets of"):
+
+        def ask() -> dict[int, int]:
             answers = admin(self.source).list_offsets(asked, isolation_level=level, request_timeout=TIMEOUT)
             return {place.partition: answer.result(TIMEOUT).offset for place, answer in answers.items()}
+
+        return patiently(self.source, "asking for the offsets of", ask, TIMEOUT)

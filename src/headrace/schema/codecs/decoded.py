@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -33,46 +32,46 @@ class Codec(Protocol):
 
 
 class Refused(Exception):
-    """Some record of a batch is not what the fast way takes; `row` is the first such, if that is known."""
+    """Some record of a batch is not what the fast way takes: the first such, or all that may be such, if that is known."""
 
-    def __init__(self, row: int | None = None) -> None:
-        super().__init__(row)
-        self.row = row
+    def __init__(self, first: int | None = None, suspects: Sequence[int] = ()) -> None:
+        super().__init__(first, suspects)
+        self.first, self.suspects = first, suspects
 
 
 def apart(
     records: Sequence[Record], together: Callable[[Sequence[Record]], pa.Table], alone: Callable[[Record], pa.Table]
-) -> tuple[list[tuple[int, pa.Table]], dict[int, str]]:
-    """Decode records together, except those that only `alone` can judge: pieces by the place of their first record, and what is bad.
+) -> tuple[list[tuple[np.ndarray, pa.Table]], dict[int, str]]:
+    """Decode records together, except those that only `alone` can judge: tables with the places of their records, and what is bad.
 
     A record goes to `alone` only after `together` has refused it on its own, so that what comes out never depends on its neighbours.
     """
-    pieces: list[tuple[int, pa.Table]] = []
+    pieces: list[tuple[np.ndarray, pa.Table]] = []
     bad: dict[int, str] = {}
-    waiting = [(0, len(records))] if records else []
+    waiting = [np.arange(len(records))] if records else []
     while waiting:
-        first, last = waiting.pop()
+        places = waiting.pop()
         try:
-            pieces.append((first, together(records[first:last])))
+            pieces.append((places, together([records[place] for place in places.tolist()])))
             continue
-        except Refused as refused:
-            row = refused.row
-        if last - first == 1:
+        except Refused as error:
+            refused = error
+        if len(places) == 1:
             try:
-                pieces.append((first, alone(records[first])))
+                pieces.append((places, alone(records[int(places[0])])))
             except ValueError as error:
-                bad[first] = str(error)
+                bad[int(places[0])] = str(error)
         else:
-            waiting += reversed(list(_parts(first, last, row)))
+            waiting += [part for part in _parts(places, refused) if len(part)]
     return pieces, bad
 
 
-def _parts(first: int, last: int, row: int | None) -> Iterator[tuple[int, int]]:
-    if row is not None and row < last - first:
-        cuts = [first, first + row, first + row + 1, last]
-    else:
-        cuts = [first + (last - first) * part // _PARTS for part in range(_PARTS + 1)]
-    yield from ((begin, end) for begin, end in pairwise(cuts) if begin < end)
+def _parts(places: np.ndarray, refused: Refused) -> list[np.ndarray]:
+    if refused.first is not None and refused.first < len(places):
+        return [places[: refused.first], places[refused.first : refused.first + 1], places[refused.first + 1 :]]
+    if 0 < len(refused.suspects) < len(places):
+        return [np.delete(places, refused.suspects), *places[list(refused.suspects)].reshape(-1, 1)]
+    return np.array_split(places, _PARTS)
 
 
 def gathered(columns: pa.Schema, pieces: Sequence[tuple[np.ndarray, pa.Table]], bad: dict[int, str]) -> Decoded:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from headrace.schema.codecs.decoded import Decoded, Refused, apart, gathered
@@ -25,6 +26,9 @@ from headrace.schema.values import json_reader
 _BLOCK = 1024 * 1024
 _ROW = re.compile(r" in row (\d+)$")
 _SPACE = b" \t\r\n"
+_FEW = 64
+# Moments that Arrow takes, near enough.
+_USUAL = r"^\d{4}-[01]\d-[0-3]\d([T ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?$"
 
 
 class JsonCodec:
@@ -49,7 +53,7 @@ class JsonCodec:
         wire = self._wire(whole[0]) if whole else self._nullable
         pieces, refused = apart(whole, lambda records: self._together(records, wire), self._alone)
         bad |= {int(places[place]): reason for place, reason in refused.items()}
-        return gathered(self.columns, [(places[first : first + table.num_rows], table) for first, table in pieces], bad)
+        return gathered(self.columns, [(places[mine], table) for mine, table in pieces], bad)
 
     def _objects(self, values: Sequence[bytes]) -> tuple[list[bytes], np.ndarray, dict[int, str]]:
         """The records that begin and end like an object and are UTF-8, with their places; what is wrong with the others.
@@ -73,18 +77,18 @@ class JsonCodec:
     def _together(self, records: Sequence[bytes], wire: pa.Schema) -> pa.Table:
         if not self._fast:
             raise Refused
-        alone = len(records) == 1
+        data, block = b"\n".join(records), max(_BLOCK, max(map(len, records)) + 2)
         try:
-            table = _read(b"\n".join(records), wire, block=max(_BLOCK, max(map(len, records)) + 2))
+            table = _read(data, wire, block)
             if table.num_rows != len(records):
                 raise Refused
             return table.select(wire.names).cast(self._nullable)
         except pa.ArrowInvalid as error:
             # With several blocks the row is counted from the beginning of one of them.
-            if alone or sum(map(len, records)) >= _BLOCK:
-                raise Refused from error
-            told = _ROW.search(str(error))
-            raise Refused(int(told[1]) if told else None) from error
+            told = _ROW.search(str(error)) if len(data) <= block else None
+            if told is not None or len(records) <= _FEW:
+                raise Refused(int(told[1]) if told else None) from error
+            raise Refused(suspects=_suspects(data, wire, block)) from error
 
     def _wire(self, sample: bytes) -> pa.Schema:
         """What Arrow is to read: a date as text, and a moment as text or as a number, whichever the first record has."""
@@ -171,6 +175,30 @@ def _read(data: bytes, wire: pa.Schema, block: int) -> pa.Table:
         read_options=arrow_json.ReadOptions(block_size=block, use_threads=len(data) > block),
         parse_options=arrow_json.ParseOptions(explicit_schema=wire, newlines_in_values=True, unexpected_field_behavior="ignore"),
     )
+
+
+def _suspects(data: bytes, wire: pa.Schema, block: int) -> Sequence[int]:
+    """Records that may have a number or a moment that does not fit its type: Arrow says that there is one, and not where."""
+    loose = pa.schema([pa.field(column.name, _loose_type(column.type)) for column in wire])
+    try:
+        table = _read(data, loose, block)
+    except pa.ArrowInvalid:
+        return ()
+    doubtful = np.zeros(table.num_rows, dtype=bool)
+    for column in wire:
+        found = table[column.name]
+        if pa.types.is_integer(column.type):
+            values = np.nan_to_num(found.fill_null(0).to_numpy(), nan=0.5)
+            doubtful |= (values != np.floor(values)) | (np.abs(values) >= min(2 ** (column.type.bit_width - 1), 2**53))
+        elif pa.types.is_timestamp(column.type):
+            doubtful |= ~pc.match_substring_regex(found.fill_null("2026-01-01"), _USUAL).to_numpy()
+    return np.flatnonzero(doubtful).tolist()
+
+
+def _loose_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
 def _wire_type(kind: pa.DataType, number: bool) -> pa.DataType:

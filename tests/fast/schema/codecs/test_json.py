@@ -132,7 +132,7 @@ def test_what_a_record_becomes_does_not_depend_on_its_neighbours(records):
     assert told(codec, records) == [told(codec, [record])[0] for record in records]
 
 
-@pytest.mark.parametrize("bad", [b"oops", b'{"a":"5"}', b'{"a":5.0}', b'{"a":1}{"a":2}', b""])
+@pytest.mark.parametrize("bad", [b"oops", b'{"a":"5"}', b'{"a":5.5}', b'{"a":1}{"a":2}', b"", b'{"t":"never"}', b'{"n":{"x":0.5}}'])
 @pytest.mark.parametrize("place", [0, 1, 4_999, 9_999])
 def test_one_bad_record_among_many_costs_the_others_nothing(bad, place):
     """Only the bad one is looked at alone: all others are rows in their order."""
