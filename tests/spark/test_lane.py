@@ -16,7 +16,7 @@ from headrace.core.schema import TIMESTAMP
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.plan import View
-from headrace.spark.job import Job
+from headrace.spark.job import Job, Packed
 from headrace.spark.lane import start
 from headrace.testing.driver import TestDriver
 
@@ -70,8 +70,9 @@ class Home:
         inputs = {source.name: LogInput(self.directory / "log", source.name, tuple(source.columns.names), source.time)}
         keys = {view.name: view.key for view in self.views}
         job = Job(
-            "pageviews-1", compiled(self.plan, 4), inputs, {source.name: source.watermark}, self.directory / "log", keys, 2, None, until
-        )
+            id="pageviews-1", name="pageviews", packed=Packed(compiled(self.plan, 4)), inputs=inputs,
+            watermarks={source.name: source.watermark}, log=self.directory / "log", keys=keys, tasks=2, until=until,
+        )  # fmt: skip
         start(spark, job, self.directory / "checkpoint").awaitTermination()
 
     def rows(self, view: str) -> list[dict[str, Any]]:

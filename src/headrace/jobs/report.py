@@ -47,4 +47,9 @@ def epochs(log: Log, app: str, record: Record) -> pl.DataFrame:
         return pl.DataFrame(schema={"epoch": pl.Int64, "step": pl.String} | dict.fromkeys(_COUNTS, pl.Int64))
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    return frame.filter(pl.col("job") == record.id).drop("job")
+    # Each task counts for itself.
+    counted = frame.filter(pl.col("job") == record.id).group_by("epoch", "step", maintain_order=True).agg(pl.col(_COUNTS).sum())
+    # A function of the user's may drop and multiply records unseen, and takes them in and gives them out in different tasks: what did
+    # not come out was filtered; more than came in is counted where it goes. All other counts were checked before they were written.
+    out, missing = pl.min_horizontal("out", "in"), pl.col("in") - pl.sum_horizontal(ENDS)
+    return counted.sort("epoch", maintain_order=True).with_columns(out, filtered=pl.col("filtered") + pl.max_horizontal(missing, 0))

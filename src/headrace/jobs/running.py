@@ -26,7 +26,7 @@ from headrace.plan.explain import identity
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
 from headrace.spark import lane
-from headrace.spark.job import Job
+from headrace.spark.job import Job, Packed
 from headrace.spark.session import job_session
 
 UNTIL = (None, "caught-up", "end")
@@ -88,7 +88,8 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
     """The job of a plan on a log; its wall clock is the log's."""
     return Job(
         id=record.id,
-        program=compiled(plan, record.shards),
+name=plan.name,
+        packed=Packed(compiled(plan, record.shards)),
         inputs={source.name: _input(source, plan.name, log) for source in plan.sources},
         watermarks={source.name: source.watermark for source in plan.sources},
         log=log.path,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from headrace.core.errors import JobError
 
@@ -52,18 +53,18 @@ class Accounting:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
         return [{"step": step, "in": count.taken, **{end: getattr(count, end) for end in ENDS}} for step, count in self]
 
-    def settle(self, observed: Iterable[str]) -> None:
-        """Steps of which only in and out are known: what did not come out was filtered; more than came in is counted where it goes."""
-        for step in observed:
-            if step in self._counts:
-                count = self._counts[step]
-                count.out = min(count.out, count.taken)
-                count.filtered = count.taken - count.out
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Accounting:
+        """What `rows` made a list of."""
+        accounting = cls()
+        for row in rows:
+            accounting.add(row["step"], **{("taken" if end == "in" else end): number for end, number in row.items() if end != "step"})
+        return accounting
 
-    def check(self) -> None:
-        """Stop if any record is unaccounted for."""
+    def check(self, but: Collection[str] = ()) -> None:
+        """Stop if any record is unaccounted for; of the steps `but` this process does not see all."""
         for step, count in self:
-            if count.missing:
+            if count.missing and step not in but:
                 kinds = ", ".join(f"{end} {getattr(count, end):,}" for end in ENDS if getattr(count, end))
                 raise JobError(
                     f"step {step!r}: {count.taken:,} records came in, {kinds or 'nothing'} came of them, {count.missing:,} are missing",

@@ -28,10 +28,11 @@ from headrace.plan.expressions import Typed
 from headrace.plan.expressions.nodes import Foreign
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
+from headrace.spark.schema import DDL
 from headrace.spark.worker import settle
 
 _WIRE = "_wire"
-_SHAPE = f"{_WIRE} struct<{wire.DDL.replace(' ', ': ').replace(',:', ',')}>"
+_SHAPE = f"{_WIRE} struct<{DDL.replace(' ', ': ').replace(',:', ',')}>"
 _Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -46,7 +47,7 @@ def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequ
         if following is not None:
             # In one Python worker: each that takes part in a task costs a process.
             stage = _Both(stage, _Spread(following.name, _needed(following)))
-    return rows.mapInArrow(stage, wire.DDL)
+    return rows.mapInArrow(stage, DDL)
 
 
 def _needed(cut: Cut) -> pa.Schema:

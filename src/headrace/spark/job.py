@@ -5,11 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
 
 from headrace.connectors.input import Input
 from headrace.core.clock import Clock, SystemClock
-from headrace.operators.program import Program
 from headrace.plan.watermarks import Watermark
+
+if TYPE_CHECKING:
+    # Processes that only plan epochs would load all operators, and the libraries these stand on, for nothing.
+    from headrace.operators.program import Program
+
+
+class Packed:
+    """A program that travels as bytes, without the user's functions, and is unpacked where it is first used."""
+
+    def __init__(self, program: Program) -> None:
+        self._content: bytes | None = None
+        self._program: Program | None = program
+
+    @property
+    def program(self) -> Program:
+        if self._program is None:
+            assert self._content is not None
+            self._program = cloudpickle.loads(self._content)
+        assert self._program is not None
+        return self._program
+
+    def __getstate__(self) -> dict[str, Any]:
+        content = self._content if self._content is not None else cloudpickle.dumps(self.program.shipped())  # type: ignore[no-untyped-call]
+        return {"_content": content, "_program": None}
 
 
 @dataclass(frozen=True)
@@ -18,7 +44,8 @@ class Job:
 
     id: str
     """Tells this job from every other, also from a former one of the same app: state and written epochs are its own."""
-    program: Program
+    name: str
+    packed: Packed
     inputs: Mapping[str, Input]
     watermarks: Mapping[str, Watermark | None]
     log: Path
@@ -31,5 +58,6 @@ class Job:
     """The topic of each sink whose topic is not called like it."""
 
     @property
-    def name(self) -> str:
-        return self.program.name
+    def program(self) -> Program:
+        """What the job runs; the user's functions are in it only where the job began, which is where they are called."""
+        return self.packed.program

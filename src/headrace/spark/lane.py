@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -14,13 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.operators.program import Program
-from headrace.spark import wire
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level
-from headrace.spark.sink import job_sink
+from headrace.spark.schema import DDL
 from headrace.spark.source import job_source
 from headrace.spark.transformation import transformed
+from headrace.spark.writing import Written
 
 _SHARING = "spark.sql.subexpressionElimination.enabled"
 
@@ -28,18 +27,22 @@ _SHARING = "spark.sql.subexpressionElimination.enabled"
 def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     """Start a job, or go on with it where its checkpoint says it stopped."""
     program = job.program
-    job = replace(job, program=program.shipped())
     spark.dataSource.register(job_source(job))
-    spark.dataSource.register(job_sink(job))
     rows = _cut(spark, spark.readStream.format("headrace").load(), program, 0)
     levels = program.levels
+    cut_last = any(cut.level == levels for cut in program.cuts.values())
     for level in range(1, levels + 1):
-        rows = rows.groupBy("shard").transformWithState(Level(job, level), wire.DDL, "append", "none")
+        writes = level == levels and not cut_last
+        rows = rows.groupBy("shard").transformWithState(Level(job, level, writes=writes), DDL, "append", "none")
         rows = _cut(spark, rows, program, level)
     if not levels:
-        # Several readers may hold records of one shard of a sink; its writer must be one.
-        rows = rows.repartition("shard")
-    writer = rows.writeStream.format("headrace-sink").outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
+        # Several readers may hold records of one shard of a sink; its writer must be one. Spark may unite partitions whose number
+        # is not spelled, and an epoch that is done again must have the same tasks.
+        rows = rows.repartition(job.tasks, "shard")
+    if cut_last or not levels:
+        rows = rows.mapInArrow(Written(job), DDL)
+    # All that there is to write is written by now.
+    writer = rows.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
     writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
     with _errors_apart(spark, needed=bool(program.cuts)):
         try:

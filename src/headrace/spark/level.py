@@ -17,6 +17,7 @@ from headrace.operators.passage import Place
 from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.worker import settle
+from headrace.spark.writing import Writing
 
 _NAME, _BLOB = StructType().add("name", StringType()), StructType().add("blob", BinaryType())
 _MANIFEST = "manifest"
@@ -26,16 +27,21 @@ _held: dict[tuple[str, str, int], tuple[int, Stateful]] = {}
 
 
 class Level(StatefulProcessor):
-    """Runs the operators of one level for each shard; what is meant for later levels and sinks passes through."""
+    """Runs the operators of one level for each shard; what is meant for later levels and sinks passes through.
 
-    def __init__(self, job: Job, level: int) -> None:
+    If nothing stands between the level and the sinks it writes to them, and passes nothing on.
+    """
+
+    def __init__(self, job: Job, level: int, *, writes: bool) -> None:
         self._job = job
+        self._writes = writes
         self._operators = [name for name, operator in job.program.operators.items() if operator.level == level]
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
         # One variable, and its types not as text: Spark takes some milliseconds for each of these, in every task.
         self._blobs = handle.getMapState("state", _NAME, _BLOB)
+        self._writing = Writing(self._job)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         shard, arrived = int(key[0]), list(rows)
@@ -54,11 +60,17 @@ class Level(StatefulProcessor):
             _held[self._job.id, name, shard] = (time.epoch, state)
         manifest["epoch"] = time.epoch
         self._blobs.updateValue((_MANIFEST,), (json.dumps(manifest).encode(),))
-        yield from (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
+        passing = (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
+        if self._writes:
+            self._writing.take_rows(passing)
+            self._writing.take(made, accounting, time.epoch)
+            return
+        yield from passing
         yield from (_Line(*line) for line in wire.lines(made, accounting, [shard], time, shard))
 
     def close(self) -> None:
-        return
+        """The last that Spark calls in a task, before it commits the task's state."""
+        self._writing.finish()
 
     def _state(self, name: str, shard: int, manifest: dict[str, Any], store: _SparkStore) -> Stateful:
         """The state as of the last committed epoch: from this worker's memory if it is that, else read."""

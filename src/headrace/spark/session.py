@@ -42,8 +42,12 @@ LOCAL = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
-# Some `chmod` are left, and this is the quick way to start them.
-_QUICK_PROCESSES = "-Djdk.lang.Process.launchMechanism=VFORK"
+PROCESSES = {
+    # Some `chmod` are left, and this is the quick way to start them.
+    "spark.driver.extraJavaOptions": "-Djdk.lang.Process.launchMechanism=VFORK",
+    # Elsewhere this package may come too late for it, with the first task.
+    "spark.python.daemon.module": "headrace.spark.daemon",
+}
 QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.killEnabled": "false",
@@ -83,7 +87,7 @@ def session(
         **MEANING,
         **QUIET,
         **STATE,
-        **(LOCAL | {"spark.driver.extraJavaOptions": _QUICK_PROCESSES} if settings.master.startswith("local") else {}),
+        **(LOCAL | PROCESSES if settings.master.startswith("local") else {}),
         **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
         **(config or {}),
     }

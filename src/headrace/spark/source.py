@@ -6,33 +6,20 @@ Spark writes an epoch's offset down before it runs the epoch, so a recovered epo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from headrace.operators.accounting import Accounting
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
-from headrace.spark import wire
 from headrace.spark.job import Job
-from headrace.spark.worker import settle
+from headrace.spark.schema import DDL
+from headrace.spark.share import Range, balanced
 
 Offset = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Range:
-    """Records of one partition of one source."""
-
-    source: str
-    partition: int
-    first: int
-    last: int
 
 
 class Task(InputPartition):
@@ -112,28 +99,15 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for partition, last in positions.items()
             if last > start["positions"][name].get(partition, 0)
         ]
-        shares = _balanced(ranges, self._job.tasks)
+        shares = balanced(ranges, self._job.tasks)
         return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        settle()
+        # Only tasks read: who plans epochs need not load what reading takes.
+        from headrace.spark.reading import batch_of
+
         number, ranges, time, limits = partition.value
-        program = self._job.program
-        packets, accounting = [], Accounting()
-        for name in sorted({part.source for part in ranges}):
-            batches = [
-                batch
-                for part in ranges
-                if part.source == name
-                for batch in self._job.inputs[name].read(part.partition, part.first, part.last)
-            ]
-            if batches:
-                records = pl.from_arrow(pa.Table.from_batches(batches))
-                assert isinstance(records, pl.DataFrame)
-                result = program.ingest(name, records, time, limits[name])
-                packets += result.packets
-                accounting.unite(result.accounting)
-        yield wire.batch(wire.lines(packets, accounting, range(program.shards) if number == 0 else (), time, 0))
+        yield batch_of(self._job, ranges, time, limits, beats=number == 0)
 
     def _limit(self, name: str, now: int) -> int:
         rule = self._job.watermarks[name]
@@ -149,34 +123,12 @@ def job_source(job: Job) -> type[DataSource]:
             return "headrace"
 
         def schema(self) -> str:
-            return wire.DDL
+            return DDL
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            settle()
             return JobReader(job)
 
     return JobSource
-
-
-def _balanced(ranges: list[Range], tasks: int) -> list[list[Range]]:
-    """The ranges cut into so many shares of about the same number of records; always at least one share, for the beats."""
-    total = sum(part.last - part.first for part in ranges)
-    if not total:
-        return [[]]
-    tasks = min(tasks, total)
-    target = -(-total // tasks)
-    shares: list[list[Range]] = [[]]
-    room = target
-    for part in ranges:
-        first = part.first
-        while first < part.last:
-            if not room:
-                shares.append([])
-                room = target
-            taken = min(room, part.last - first)
-            shares[-1].append(Range(part.source, part.partition, first, first + taken))
-            first, room = first + taken, room - taken
-    return shares
 
 
 def _texts(position: Mapping[int, int]) -> dict[str, int]:

@@ -22,6 +22,7 @@ from headrace.operators.program import Program
 from headrace.plan.expressions.kinds import plain
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
+from headrace.spark.schema import DDL
 from headrace.spark.worker import settle
 
 _MADE = "made"
@@ -33,8 +34,8 @@ def transformed(rows: DataFrame, program: Program, cut: Cut) -> DataFrame:
     # stand behind it, since Spark would move it ahead of the shuffle and make two of one: the stages sort out what is theirs.
     rows = rows.repartition("shard")
     given = rows.mapInArrow(_Records(cut.name, _plain(cut.columns)), ddl(cut.columns))
-    packed = _made(cut, given).mapInArrow(_Pack(cut, program.shards), wire.DDL)
-    return rows.unionByName(packed).repartition("shard").mapInArrow(_TakeBack(program, cut.name), wire.DDL)
+    packed = _made(cut, given).mapInArrow(_Pack(cut, program.shards), DDL)
+    return rows.unionByName(packed).repartition("shard").mapInArrow(_TakeBack(program, cut.name), DDL)
 
 
 def _made(cut: Cut, given: DataFrame) -> DataFrame:

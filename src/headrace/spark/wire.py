@@ -13,7 +13,6 @@ from headrace.operators.blob import decode, encode
 from headrace.operators.packet import Packet
 from headrace.operators.time import EpochTime
 
-DDL = "shard int, target string, kind string, epoch bigint, before bigint, after bigint, idle boolean, blob binary"
 SCHEMA = pa.schema([
     ("shard", pa.int32()), ("target", pa.string()), ("kind", pa.string()), ("epoch", pa.int64()),
     ("before", pa.int64()), ("after", pa.int64()), ("idle", pa.bool_()), ("blob", pa.binary()),
