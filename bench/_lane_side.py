@@ -88,7 +88,7 @@ class LaneSide:
         """Start the job of an app as `App.run` does, but keep hold of Spark's query."""
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
-        record = Record(app.name, 4 * self._cores, self._cores, "")
+        record = Record(app.name, 2 * self._cores, self._cores, "")
         return lane.start(self._spark, job_of(plan, record, app.log, until=until, rows_per_epoch=rows), checkpoint)
 
 

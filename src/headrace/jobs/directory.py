@@ -13,7 +13,7 @@ from pathlib import Path
 from headrace.core.errors import JobError
 from headrace.log.disk import PosixLock
 
-_SHARDS_PER_CORE = 4
+_SHARDS_PER_CORE = 2
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from headrace.operators.program import Program
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level
+from headrace.spark.places import PLACE, placed
 from headrace.spark.schema import DDL
 from headrace.spark.source import job_source
 from headrace.spark.transformation import transformed
@@ -33,12 +34,12 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     cut_last = any(cut.level == levels for cut in program.cuts.values())
     for level in range(1, levels + 1):
         writes = level == levels and not cut_last
-        rows = rows.groupBy("shard").transformWithState(Level(job, level, writes=writes), DDL, "append", "none")
+        rows = placed(rows, program.shards).groupBy(PLACE).transformWithState(Level(job, level, writes=writes), DDL, "append", "none")
         rows = _cut(spark, rows, program, level)
     if not levels:
         # Several readers may hold records of one shard of a sink; its writer must be one. Spark may unite partitions whose number
         # is not spelled, and an epoch that is done again must have the same tasks.
-        rows = rows.repartition(job.tasks, "shard")
+        rows = placed(rows, program.shards).repartition(job.tasks, PLACE)
     if cut_last or not levels:
         rows = rows.mapInArrow(Written(job), DDL)
     # All that there is to write is written by now.

@@ -44,8 +44,9 @@ class Level(StatefulProcessor):
         self._writing = Writing(self._job)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        shard, arrived = int(key[0]), list(rows)
-        time = wire.time_of(arrived[0])
+        arrived = list(rows)
+        # Every shard has a beat.
+        shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
         stored = self._blobs.getValue((_MANIFEST,))
         manifest: dict[str, Any] = json.loads(bytes(stored[0])) if stored is not None else {"epoch": 0, "operators": {}}
         accounting, made = Accounting(), list[Packet]()
@@ -65,7 +66,7 @@ class Level(StatefulProcessor):
             self._writing.take_rows(passing)
             self._writing.take(made, accounting, time.epoch)
             return
-        yield from passing
+        yield from (_Line(*(row[name] for name in wire.SCHEMA.names)) for row in passing)
         yield from (_Line(*line) for line in wire.lines(made, accounting, [shard], time, shard))
 
     def close(self) -> None:
