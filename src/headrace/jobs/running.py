@@ -88,7 +88,7 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
     """The job of a plan on a log; its wall clock is the log's."""
     return Job(
         id=record.id,
-name=plan.name,
+        name=plan.name,
         packed=Packed(compiled(plan, record.shards)),
         inputs={source.name: _input(source, plan.name, log) for source in plan.sources},
         watermarks={source.name: source.watermark for source in plan.sources},
