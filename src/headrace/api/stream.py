@@ -16,6 +16,7 @@ from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
 from headrace.plan.aggregates import aggregation
 from headrace.plan.aggregation import PANE_COLUMNS, GroupAggregate, WindowAggregate
+from headrace.plan.dedup import Dedup
 from headrace.plan.emit import RETRACTING, Emit
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.nodes import Node, column
@@ -136,6 +137,18 @@ class Stream:
             )
         return Grouped(self, _names(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
 
+    def dedup(self, keys: Names, *, ttl: Duration | None = "required") -> Stream:
+        """Of the records of a key less than `ttl` apart in event time only the first; the others are counted as duplicates.
+
+        The first is the first that came: by offset in a partition, by partition and offset in an epoch. A record behind the watermark
+        is late. With `ttl=None` only the first record of a key ever goes on, and every key is kept.
+        """
+        return self._dedup(_names(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", "dedup")
+
+    def distinct(self, *, ttl: Duration | None = "required") -> Stream:
+        """Each record once: of those less than `ttl` apart that are the same in every column only the first, as `dedup` has it."""
+        return self._dedup(tuple(self.columns.names), ttl, "distinct()", "distinct")
+
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
         """The latest record per key, by event time."""
         at = caller()
@@ -162,6 +175,33 @@ class Stream:
         columns = pa.schema([*self.columns, pa.field("op", pa.string())])
         _refuse_twice(columns, at)
         return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
+
+    def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, kind: str) -> Stream:
+        at = caller()
+        if ttl == "required":
+            raise PlanError(
+                f"{said} of {self.name!r} has no ttl",
+                why="its state would grow with every new key, for ever",
+                hint='give ttl="1 day", or ttl=None if the keys are few',
+                where=at,
+            )
+        length = None if ttl is None else duration(ttl)
+        if not by or length == timedelta(0):
+            raise PlanError(
+                f"{said} of {self.name!r} with ttl={ttl!r} compares nothing",
+                why="no record would be a duplicate",
+                hint="name a key, and a ttl above zero",
+                where=at,
+            )
+        nested = next((name for name in by if pa.types.is_nested(self.columns.field(name).type)), None)
+        if nested is not None:
+            raise PlanError(
+                f"{said} of {self.name!r}: {nested!r} is {type_name(self.columns.field(nested).type)}",
+                why="only plain values are compared",
+                hint="name columns that are no arrays, maps or structs",
+                where=at,
+            )
+        return self._then(lambda name: Dedup(name, self.columns, at, self.node, by, length), kind)
 
     def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
         for name, typed in expressions:

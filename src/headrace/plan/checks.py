@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
+from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node
 from headrace.plan.steps import ToStream, Where
@@ -23,6 +24,7 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_parts_of_changes(node)
         refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
+        refuse_duplicates_of_changes(node)
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
 
@@ -84,7 +86,7 @@ def refuse_parts_of_changes(node: Node) -> None:
 
 def refuse_counting_what_is_restated(node: Node) -> None:
     found = next((before for before in node.inputs if before.restates), None)
-    if found is not None and (isinstance(node, Aggregation | Where)):
+    if found is not None and (isinstance(node, Aggregation | Where | Dedup)):
         raise PlanError(
             f"{node.name!r} over {found.name!r}, whose panes say again what earlier ones said",
             why="a record would be counted once for each pane it is in, and a pane that is held back would leave an older one standing",
@@ -114,6 +116,16 @@ def refuse_a_window_over_a_table(node: Node) -> None:
         )
 
 
+def refuse_duplicates_of_changes(node: Node) -> None:
+    if isinstance(node, Dedup) and node.input.changes:
+        raise PlanError(
+            f"duplicates among {node.input.name!r}, whose results change",
+            why="when the first is taken back, those that were dropped for it are gone",
+            hint="take the changes as facts first: .to_stream(), or leave out duplicates before the aggregation",
+            where=node.where,
+        )
+
+
 def refuse_an_order_without_time(node: Node) -> None:
     if not isinstance(node, Aggregation) or node.input.watermarked:
         return
@@ -128,7 +140,7 @@ def refuse_an_order_without_time(node: Node) -> None:
 
 
 def refuse_a_ttl_without_time(node: Node) -> None:
-    if isinstance(node, GroupAggregate | ToTable) and node.ttl is not None and not node.input.watermarked:
+    if isinstance(node, GroupAggregate | ToTable | Dedup) and node.ttl is not None and not node.input.watermarked:
         raise PlanError(
             f"ttl of {node.name!r}: {node.input.name!r} has no event time",
             why="ttl is counted in event time, so nothing would ever be forgotten",

@@ -60,6 +60,19 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (lambda _, pages: pages.group("page", ttl=None).agg(place="last(place)"), "last over 'pages', which has no event time", "max_by"),
         (lambda _, pages: pages.group("page", ttl="1 day").agg(n="count(*)"), "'pages' has no event time", "ttl=None"),
         (lambda _, pages: pages.to_table("page", ttl="1 day"), "'pages' has no event time", "ttl=None"),
+        (lambda _, pages: pages.dedup("page", ttl="1 day").to_table("page"), "'pages' has no event time", "ttl=None"),
+        (lambda clicks, _: clicks.to_table("page").dedup("page", ttl="1 day"),
+         "duplicates among 'clicks.table', whose results change", "to_stream"),
+        (
+            lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating")
+            .dedup("page", ttl="1 day"),
+            "whose panes say again what earlier ones said", "discarding",
+        ),
+        (lambda clicks, _: clicks.dedup("page"), r"dedup\('page'\) of 'clicks' has no ttl", "ttl=None"),
+        (lambda clicks, _: clicks.distinct(), r"distinct\(\) of 'clicks' has no ttl", "ttl=None"),
+        (lambda clicks, _: clicks.dedup([], ttl="1 day"), "compares nothing", "name a key"),
+        (lambda clicks, _: clicks.dedup("page", ttl="0s"), "compares nothing", "above zero"),
+        (lambda clicks, _: clicks.with_columns(parts="split(page, '/')").distinct(ttl="1h"), "'parts' is array<string>", "no arrays"),
     ],
 )  # fmt: skip
 def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream], Stream], said: str, hint: str) -> None:
@@ -77,6 +90,8 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
         lambda clicks, _: clicks.group("page", ttl="1 day").agg(last="last(at)"),
         lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").to_stream().window(tumbling("1m"), by="page").agg(n="count(*)"),
         lambda _, pages: pages.group("page", ttl=None).agg(n="count(*)", place="max_by(place, page)"),
+        lambda _, pages: pages.dedup("page", ttl=None),
+        lambda clicks, _: clicks.to_table("page").to_stream().dedup("page", ttl="1 day").to_table("page"),
     ],
 )
 def test_what_is_near_a_pitfall_but_sound_is_taken(declare: Callable[[Stream, Stream], Stream]) -> None:

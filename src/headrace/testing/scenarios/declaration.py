@@ -163,6 +163,15 @@ def _to_table(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made
     return stream.to_table(found["key"].texts(), ttl=_optional(found["ttl"]) if "ttl" in found else None)
 
 
+def _dedup(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    found = arguments.fields(("keys", "ttl"), needed=["keys", "ttl"])
+    return stream.dedup(found["keys"].texts(), ttl=_optional(found["ttl"]))
+
+
+def _distinct(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    return stream.distinct(ttl=_optional(arguments.fields(("ttl",), needed=["ttl"])["ttl"]))
+
+
 def _flat_map(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
     found = arguments.fields(("array", "into"), needed=["array", "into"])
     return stream.flat_map(found["array"].text(), found["into"].text())
@@ -193,6 +202,8 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "window": _on_stream(_window),
     "group": _on_stream(_group),
     "to_table": _on_stream(_to_table),
+    "dedup": _on_stream(_dedup),
+    "distinct": _on_stream(_distinct),
     "agg": _agg,
     "emit": _emit,
 }

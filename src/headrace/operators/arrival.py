@@ -1,0 +1,40 @@
+"""The order in which the records of an epoch came, whatever the order in which tasks hand them over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from headrace.operators.changes import TIME
+from headrace.operators.sides import OFFSET, PARTITION
+
+_PLACES = {PARTITION: pl.Int32, OFFSET: pl.Int64}
+_CONTENTS = "_contents"
+
+
+def placed(records: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns of records, and the place of each in its topic; results of a step before have none."""
+    places = [(pl.col(name).cast(kind) if name in records.columns else pl.lit(None, kind)).alias(name) for name, kind in _PLACES.items()]
+    return records.select(*columns, *places)
+
+
+def in_order_of_arrival(records: pl.DataFrame) -> pl.DataFrame:
+    """Placed records by partition and offset; those without a place first, by their time.
+
+    Records of one place, as two elements of an array, or of two streams, have no order of their own: their contents decide.
+    """
+    if not records.select(_before().all()).item():
+        records = records.sort(*_PLACES, TIME)
+        if not records.select(_before().all()).item():
+            contents = pl.struct(name for name in records.columns if name not in _PLACES).hash(seed=17)
+            records = records.with_columns(contents.alias(_CONTENTS)).sort(*_PLACES, TIME, _CONTENTS).drop(_CONTENTS)
+    return records.drop(*_PLACES)
+
+
+def _before() -> pl.Expr:
+    """Whether each record stands in its place behind the one before it; the first one does."""
+    partition, offset = pl.col(PARTITION), pl.col(OFFSET)
+    same = partition == partition.shift(1)
+    behind = (partition > partition.shift(1)) | (same & (offset > offset.shift(1)))
+    return behind.fill_null(False) | (pl.int_range(pl.len()) == 0)
