@@ -21,6 +21,7 @@ from headrace.plan.emit import RETRACTING, Emit
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
+from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.windows import Window
@@ -128,13 +129,7 @@ class Stream:
     def group(self, by: Names, *, ttl: Duration | None = "required") -> Grouped:
         """All records of a key so far. `ttl` is the event time without a record after which a key is forgotten; None: never."""
         at = caller()
-        if ttl == "required":
-            raise PlanError(
-                f"group({by!r}) of {self.name!r} has no ttl",
-                why="its state would grow with every new key, for ever",
-                hint='give ttl="30 days", or ttl=None if the keys are few',
-                where=at,
-            )
+        _refuse_without_ttl(ttl, f"group({by!r}) of {self.name!r}", at)
         return Grouped(self, _names(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
 
     def dedup(self, keys: Names, *, ttl: Duration | None = "required") -> Stream:
@@ -148,6 +143,24 @@ class Stream:
     def distinct(self, *, ttl: Duration | None = "required") -> Stream:
         """Each record once: of those less than `ttl` apart that are the same in every column only the first, as `dedup` has it."""
         return self._dedup(tuple(self.columns.names), ttl, "distinct()", "distinct")
+
+    def with_previous(self, *columns: str, by: Names, ttl: Duration | None = "required") -> Stream:
+        """Each record with columns of the record of its key before it in event time, as `previous_<column>`; null if there is none.
+
+        A record goes on when the watermark has passed it, and is late behind it. Without `columns` all are taken but the key. A record
+        `ttl` or more before does not count; `ttl=None` keeps the last record of every key.
+        """
+        at = caller()
+        names = _names(by, self.node, "with_previous by")
+        _refuse_without_ttl(ttl, f"with_previous(by={by!r}) of {self.name!r}", at)
+        if not names:
+            raise PlanError(f"with_previous() of {self.name!r} has no key", hint="say whose records follow each other: by=", where=at)
+        others = tuple(name for name in self.columns.names if name not in names)
+        taken = _names(columns, self.node, "with_previous") if columns else others
+        made = pa.schema([*self.columns, *(self.columns.field(name).with_name(f"{PREVIOUS}{name}").with_nullable(True) for name in taken)])
+        _refuse_twice(made, at)
+        length = None if ttl is None else duration(ttl)
+        return self._then(lambda name: WithPrevious(name, made, at, self.node, names, taken, length), "previous")
 
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
         """The latest record per key, by event time."""
@@ -178,13 +191,7 @@ class Stream:
 
     def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, kind: str) -> Stream:
         at = caller()
-        if ttl == "required":
-            raise PlanError(
-                f"{said} of {self.name!r} has no ttl",
-                why="its state would grow with every new key, for ever",
-                hint='give ttl="1 day", or ttl=None if the keys are few',
-                where=at,
-            )
+        _refuse_without_ttl(ttl, f"{said} of {self.name!r}", at)
         length = None if ttl is None else duration(ttl)
         if not by or length == timedelta(0):
             raise PlanError(
@@ -320,3 +327,13 @@ def _refuse_twice(columns: pa.Schema, at: str | None) -> None:
     twice = [name for name in columns.names if columns.names.count(name) > 1]
     if twice:
         raise PlanError(f"the result has two columns {twice[0]!r}", hint="give one of them another name", where=at)
+
+
+def _refuse_without_ttl(ttl: Duration | None, said: str, at: str | None) -> None:
+    if ttl == "required":
+        raise PlanError(
+            f"{said} has no ttl",
+            why="its state would grow with every new key, for ever",
+            hint='give ttl="30 days", or ttl=None if the keys are few',
+            where=at,
+        )

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from headrace.operators import candidates, counting, dedup, grouping, intervals, sessions, sliding, windows  # noqa: F401 - each registers its operators
+from headrace.operators import (  # noqa: F401 - each registers its operators
+    candidates,
+    counting,
+    dedup,
+    grouping,
+    intervals,
+    previous,
+    sessions,
+    sliding,
+    windows,
+)
 from headrace.operators.contract import operator_of
 from headrace.operators.entry import Entry
 from headrace.operators.program import Operator, Origin, Outlet, Program

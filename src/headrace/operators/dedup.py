@@ -13,11 +13,10 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.arrival import in_order_of_arrival, placed
 from headrace.operators.changes import TIME, added
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, operator_of
-from headrace.operators.keyed import GONE
-from headrace.operators.memory import KeyedMemory
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.expiring import ExpiringState
 from headrace.operators.store import Store
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.time import EpochTime
 from headrace.plan.dedup import Dedup
 
 # The times of a key's records that went on: the latest, and those before it that may still have duplicates.
@@ -54,31 +53,36 @@ class DedupSpec:
         return Firsts(self)
 
 
-class Firsts(KeyedMemory):
+class Firsts:
     """The keys of one shard with the times of their records that went on."""
 
     def __init__(self, spec: DedupSpec) -> None:
-        super().__init__("first", spec.by)
         self._spec = spec
         self._by = list(spec.by)
-        # Forgetting reads every row, so it waits until an eighth of the time to live has gathered. A row that is over does no harm.
-        self._quiet_until = BEGINNING
+        # A row that is over does no harm: a record in time is too far from it.
+        self._state = ExpiringState("first", spec.by, _LATEST, None if spec.ttl is None else spec.ttl + spec.lateness)
+
+    @property
+    def size(self) -> Size:
+        return self._state.size
+
+    def manifest(self) -> str:
+        return self._state.manifest()
 
     def restore(self, manifest: str | None, store: Store) -> None:
-        super().restore(manifest, store)
-        self._quiet_until = BEGINNING
+        self._state.restore(manifest, store)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Let the first records go on, remember their times, and forget those that no record in time can be a duplicate of."""
         if not arrived.rows:
-            self._forget(time, store)
+            self._state.forget(time.after, store)
             return Outcome()
         rows = in_order_of_arrival(pl.concat(arrived.rows))
         slim = rows.select(*self._by, TIME).with_row_index(_NUMBER)
         known = self._known(slim, time)
         passed = self._passed(slim if known is None else self._unlike(slim, known))
         self._remember(passed, known, time, store)
-        self._forget(time, store)
+        self._state.forget(time.after, store)
         chosen = rows[passed.get_column(_NUMBER).sort()].select(*self._spec.columns, TIME)
         counts = {"taken": rows.height, "out": chosen.height, "duplicate": rows.height - chosen.height}
         return Outcome([added(chosen)] if chosen.height else [], counts=counts)
@@ -147,13 +151,9 @@ class Firsts(KeyedMemory):
             alone &= pl.col(_OTHER).is_null()
         is_alone = passed.select(alone.alias("alone")).get_column("alone")
         earlier = pl.lit(None, pl.List(pl.Int64)).alias(_EARLIER)
-        single = passed.filter(is_alone).select(*self._by, pl.col(TIME).alias(_LATEST), earlier, pl.lit(False).alias(GONE))
+        single = passed.filter(is_alone).select(*self._by, pl.col(TIME).alias(_LATEST), earlier)
         parts = [single] if is_alone.all() else [single, self._several(passed.filter(~is_alone), known, time)]
-        rows = pl.concat(parts)
-        self._state.put(rows, store)
-        least = rows.get_column(_LATEST).min()
-        if self._spec.ttl is not None and isinstance(least, int):
-            self._quiet_until = min(self._quiet_until, self._over_at(least))
+        self._state.put(pl.concat(parts), store)
 
     def _several(self, passed: pl.DataFrame, known: pl.DataFrame | None, time: EpochTime) -> pl.DataFrame:
         """Rows of keys of which several records went on, without the times that are over."""
@@ -166,22 +166,7 @@ class Firsts(KeyedMemory):
         needed = (pl.col(TIME) + (self._spec.ttl or 0) + self._spec.lateness > time.after) & (pl.col(TIME) < latest)
         grouped = pl.concat(times).group_by(self._by).agg(latest.alias(_LATEST), pl.col(TIME).filter(needed).sort().alias(_EARLIER))
         some = pl.when(pl.col(_EARLIER).list.len() > 0).then(_EARLIER)
-        return grouped.select(*self._by, _LATEST, some.alias(_EARLIER), pl.lit(False).alias(GONE))
-
-    def _over_at(self, latest: int) -> int:
-        ttl = self._spec.ttl or 0
-        return latest + ttl + self._spec.lateness + ttl // 8
-
-    def _forget(self, time: EpochTime, store: Store) -> None:
-        ttl = self._spec.ttl
-        if ttl is None or time.after < self._quiet_until:
-            return
-        ends = pl.col(_LATEST) + ttl + self._spec.lateness
-        over = self._state.where(ends <= time.after)
-        least = self._state.least(_LATEST, ends > time.after)
-        self._quiet_until = END if least is None else self._over_at(least)
-        if over is not None:
-            self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
+        return grouped.select(*self._by, _LATEST, some.alias(_EARLIER))
 
 
 @operator_of.register

@@ -9,6 +9,7 @@ from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggrega
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node
+from headrace.plan.previous import WithPrevious
 from headrace.plan.steps import ToStream, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.windows import Count, Session, Sliding
@@ -25,6 +26,7 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
         refuse_duplicates_of_changes(node)
+        refuse_the_record_before_a_change(node)
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
 
@@ -86,7 +88,7 @@ def refuse_parts_of_changes(node: Node) -> None:
 
 def refuse_counting_what_is_restated(node: Node) -> None:
     found = next((before for before in node.inputs if before.restates), None)
-    if found is not None and (isinstance(node, Aggregation | Where | Dedup)):
+    if found is not None and (isinstance(node, Aggregation | Where | Dedup | WithPrevious)):
         raise PlanError(
             f"{node.name!r} over {found.name!r}, whose panes say again what earlier ones said",
             why="a record would be counted once for each pane it is in, and a pane that is held back would leave an older one standing",
@@ -126,7 +128,24 @@ def refuse_duplicates_of_changes(node: Node) -> None:
         )
 
 
+def refuse_the_record_before_a_change(node: Node) -> None:
+    if isinstance(node, WithPrevious) and node.input.changes:
+        raise PlanError(
+            f"previous records of {node.input.name!r}, whose results change",
+            why="a result that is taken back would have stood beside others already",
+            hint="take the changes as facts first: .to_stream()",
+            where=node.where,
+        )
+
+
 def refuse_an_order_without_time(node: Node) -> None:
+    if isinstance(node, WithPrevious) and not node.input.watermarked:
+        raise PlanError(
+            f"previous records of {node.input.name!r}, which has no event time",
+            why="records of several partitions come in no order of their own",
+            hint="declare the stream with time= and watermark=",
+            where=node.where,
+        )
     if not isinstance(node, Aggregation) or node.input.watermarked:
         return
     for call in node.calls:

@@ -70,6 +70,10 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         ),
         (lambda clicks, _: clicks.dedup("page"), r"dedup\('page'\) of 'clicks' has no ttl", "ttl=None"),
         (lambda clicks, _: clicks.distinct(), r"distinct\(\) of 'clicks' has no ttl", "ttl=None"),
+        (lambda _, pages: pages.with_previous(by="page", ttl=None).to_table("page"), "'pages', which has no event time", "watermark="),
+        (lambda clicks, _: clicks.to_table("page").with_previous(by="page", ttl=None),
+         "previous records of 'clicks.table', whose results change", "to_stream"),
+        (lambda clicks, _: clicks.with_previous(by="page"), "has no ttl", "ttl=None"),
         (lambda clicks, _: clicks.dedup([], ttl="1 day"), "compares nothing", "name a key"),
         (lambda clicks, _: clicks.dedup("page", ttl="0s"), "compares nothing", "above zero"),
         (lambda clicks, _: clicks.with_columns(parts="split(page, '/')").distinct(ttl="1h"), "'parts' is array<string>", "no arrays"),
@@ -91,6 +95,7 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
         lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").to_stream().window(tumbling("1m"), by="page").agg(n="count(*)"),
         lambda _, pages: pages.group("page", ttl=None).agg(n="count(*)", place="max_by(place, page)"),
         lambda _, pages: pages.dedup("page", ttl=None),
+        lambda clicks, _: clicks.dedup("page", ttl="1 day").with_previous("at", by="page", ttl="1 day").to_table("page"),
         lambda clicks, _: clicks.to_table("page").to_stream().dedup("page", ttl="1 day").to_table("page"),
     ],
 )

@@ -37,7 +37,7 @@ def outcome(records: Sent, *, epochs: int, shards: int) -> tuple[list[dict[str, 
         return driver.rows("per_minute"), {end: counts[end] for end in ("in", "out", "duplicate")}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_epochs_shards_and_restarts_change_nothing(seed: int) -> None:
     records = sent(seed)
     last: dict[str, list[Any]] = {}
@@ -47,7 +47,7 @@ def test_epochs_shards_and_restarts_change_nothing(seed: int) -> None:
         if all(abs(record["at"] - other) >= timedelta(seconds=45) for other in others):
             others.append(record["at"])
             kept.append(record["value"])
-    for epochs, shards in ((1, 1), (4, 2), (30, 3)):
+    for epochs, shards in ((1, 1), (4, 2), (15, 3)):
         rows, counts = outcome(records, epochs=epochs, shards=shards)
         assert sorted(value for row in rows for value in row["values"]) == kept
         assert counts == {"in": len(records), "out": len(kept), "duplicate": len(records) - len(kept)}

@@ -172,6 +172,12 @@ def _distinct(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made
     return stream.distinct(ttl=_optional(arguments.fields(("ttl",), needed=["ttl"])["ttl"]))
 
 
+def _with_previous(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    found = arguments.fields(("columns", "by", "ttl"), needed=["by", "ttl"])
+    columns = found["columns"].texts() if "columns" in found else ()
+    return stream.with_previous(*columns, by=found["by"].texts(), ttl=_optional(found["ttl"]))
+
+
 def _flat_map(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
     found = arguments.fields(("array", "into"), needed=["array", "into"])
     return stream.flat_map(found["array"].text(), found["into"].text())
@@ -204,6 +210,7 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "to_table": _on_stream(_to_table),
     "dedup": _on_stream(_dedup),
     "distinct": _on_stream(_distinct),
+    "with_previous": _on_stream(_with_previous),
     "agg": _agg,
     "emit": _emit,
 }

@@ -1,0 +1,129 @@
+"""Each record with the one before it: of its key, in the order of event time, whatever the order they come in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.core.durations import microseconds
+from headrace.operators.changes import TIME, added
+from headrace.operators.chunks import Chunks
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.expiring import ExpiringState
+from headrace.operators.store import Store
+from headrace.operators.time import EpochTime
+from headrace.plan.previous import PREVIOUS, WithPrevious
+
+# The time of the record before, and the order among records of one key and time.
+_BEFORE, _CONTENTS, _LAST = "_before", "_contents", "_last"
+
+
+@dataclass(frozen=True)
+class PreviousSpec:
+    """The columns `taken` of the record before, if it is less than `ttl` microseconds before; `columns` are those of the record."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    taken: tuple[str, ...]
+    ttl: int | None
+    lateness: int = 0
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Records as they are. One behind the watermark is late: those after it have had their turn."""
+        is_late = records.get_column(TIME) < time.before - self.lateness
+        late = None
+        if is_late.any():
+            unknown = pl.lit(None, pl.Int64)
+            late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP))
+            records = records.filter(~is_late)
+        return Entered(records.select(*self.columns, TIME), records.height, late)
+
+    def closing(self, moment: int) -> int:
+        return moment + 1
+
+    def fresh(self, shard: int) -> Pairs:
+        return Pairs(self)
+
+
+class Pairs:
+    """The records of one shard that wait for the watermark, and the last of each key that had its turn."""
+
+    def __init__(self, spec: PreviousSpec) -> None:
+        self._spec = spec
+        self._by = list(spec.by)
+        self._waiting = Chunks("waiting", TIME, lambda frame: frame)
+        self._last = ExpiringState("last", spec.by, _BEFORE, spec.ttl)
+        self._kept = [*self._by, _BEFORE, *(f"{PREVIOUS}{name}" for name in spec.taken)]
+
+    @property
+    def size(self) -> Size:
+        return self._waiting.size.plus(self._last.size)
+
+    def manifest(self) -> str:
+        return json.dumps([self._waiting.manifest(), self._last.manifest()])
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        waiting, last = json.loads(manifest) if manifest else (None, None)
+        self._waiting.restore(waiting, store)
+        self._last.restore(last, store)
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        """Let records wait until the watermark has passed them, then give them out with those before them."""
+        if arrived.rows:
+            self._waiting.add(pl.concat(arrived.rows))
+        # A step before that still corrects its results gives them out behind the watermark: those that may come are waited for.
+        before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
+        released = self._waiting.between(before, after)
+        results = [] if released is None else [added(self._paired(released, store))]
+        self._waiting.save(after, store)
+        self._last.forget(after, store)
+        return Outcome(results)
+
+    def _paired(self, released: pl.DataFrame, store: Store) -> pl.DataFrame:
+        ordered = self._in_order(released)
+        shown = {_BEFORE: TIME, **{f"{PREVIOUS}{name}": name for name in self._spec.taken}}
+        follows = self._same_key()
+        pairs = ordered.with_columns(
+            follows.alias("_follows"),
+            (~self._same_key(-1)).alias(_LAST),
+            *(pl.when(follows).then(pl.col(name).shift(1)).alias(new) for new, name in shown.items()),
+        )
+        known = self._last.find(pairs.filter(~pl.col("_follows")).select(self._by))
+        if known is not None:
+            # Each key that is known begins with the record that was its last.
+            first = pairs.filter(~pl.col("_follows")).drop(shown)
+            first = first.join(known.select(self._kept), on=self._by, how="left", nulls_equal=True).select(pairs.columns)
+            pairs = pl.concat([first, pairs.filter("_follows")])
+        last = pairs.filter(_LAST).select(*self._by, *(pl.col(name).alias(new) for new, name in shown.items()))
+        self._last.put(last, store)
+        return self._near(pairs).select(*self._spec.columns, *self._kept[len(self._by) + 1 :], TIME)
+
+    def _near(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """Without what is too far before."""
+        if self._spec.ttl is None:
+            return pairs
+        near = pl.col(TIME) - pl.col(_BEFORE) < self._spec.ttl
+        return pairs.with_columns(pl.when(near).then(pl.col(name)).alias(name) for name in self._kept[len(self._by) + 1 :])
+
+    def _in_order(self, records: pl.DataFrame) -> pl.DataFrame:
+        """By key and time. Records of one time have no order of their own: their contents decide, not who came first."""
+        ordered = records.sort(*self._by, TIME)
+        if not ordered.select((self._same_key() & (pl.col(TIME) == pl.col(TIME).shift(1))).any()).item():
+            return ordered
+        contents = pl.struct(self._spec.columns).hash(seed=17)
+        return records.with_columns(contents.alias(_CONTENTS)).sort(*self._by, TIME, _CONTENTS).drop(_CONTENTS)
+
+    def _same_key(self, step: int = 1) -> pl.Expr:
+        """Whether a record has the key of the one before it, or of the one behind it."""
+        same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(step)) for name in self._by)
+        # A null key equals the nothing beyond the ends.
+        inside = pl.int_range(pl.len()) > 0 if step > 0 else pl.int_range(pl.len()) < pl.len() - 1
+        return same & inside
+
+
+@operator_of.register
+def _(node: WithPrevious) -> Made:
+    ttl = None if node.ttl is None else microseconds(node.ttl)
+    return Made(PreviousSpec(node.by, tuple(node.input.columns.names), node.taken, ttl, microseconds(node.input.lateness)))
