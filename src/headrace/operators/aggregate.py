@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from headrace.plan.aggregation import Options
@@ -52,3 +53,10 @@ class Aggregate:
     def passing(self) -> list[pl.Expr]:
         """The condition of a filtered aggregate, if it is one."""
         return [] if self.filter is None else [pl.col(self.filter)]
+
+    def chosen(self, records: pl.DataFrame) -> np.ndarray | None:
+        """Which records count: those that the filter lets through and that have an argument; None if all of them do."""
+        given = [records.get_column(name).is_not_null() for name in self.inputs if records.get_column(name).null_count()]
+        if self.filter is not None:
+            given.append(records.get_column(self.filter).fill_null(False))
+        return np.logical_and.reduce([one.to_numpy() for one in given]) if given else None

@@ -15,22 +15,25 @@ from polars.dataframe.group_by import GroupBy, RollingGroupBy
 from headrace.operators import totals
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
+from headrace.operators.dense import Groups, groups_of
 from headrace.operators.function import Function
 from headrace.operators.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, own, quantiles
 
 ROWS = "_rows"
 # Why a result that has records could not be computed; null where it was.
 FAULT = "_fault"
+_NUMBER = "_number of group"
 
 
 def partial(records: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
     """Partial results of records by key, in no order; `extra` are further columns of theirs."""
-    signed = any(aggregate.signed for aggregate in aggregates)
-    first = {ROWS: (pl.col(OP).cast(pl.Int64).sum() if signed else pl.len().cast(pl.Int64))}
+    grouping = _Grouping(by, aggregates, extra or {})
+    first = {ROWS: pl.col(OP).cast(pl.Int64).sum()} if grouping.signed else {ROWS: pl.len().cast(pl.Int64)}
     prepared = {name: column for one in aggregates for name, column in FUNCTIONS[one.function].prepare(one).items()}
     if prepared:
         records = records.with_columns(column.alias(name) for name, column in prepared.items())
-    return _grouped(records.group_by(by), _Grouping(by, aggregates, extra or {}), first, raw=True)
+    groups = groups_of(records, by)
+    return _grouped(records.group_by(by), grouping, first, raw=True) if groups is None else _numbered(records, groups, grouping, first)
 
 
 def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
@@ -67,16 +70,46 @@ class _Grouping:
     aggregates: Sequence[Aggregate]
     extra: Accumulators
 
+    @property
+    def signed(self) -> bool:
+        return any(aggregate.signed for aggregate in self.aggregates)
+
 
 def _grouped(parts: GroupBy | RollingGroupBy, grouping: _Grouping, first: Accumulators, *, raw: bool) -> pl.DataFrame:
     named = dict(first) | dict(grouping.extra)
-    functions = [(aggregate, FUNCTIONS[aggregate.function]) for aggregate in grouping.aggregates]
-    for aggregate, function in functions:
+    for aggregate in grouping.aggregates:
+        function = FUNCTIONS[aggregate.function]
         named |= function.partial(aggregate) if raw else function.merge(aggregate)
-    groups = parts.agg(column.alias(name) for name, column in named.items())
-    for aggregate, function in functions:
-        if function.condense is not None:
-            groups = function.condense(aggregate, groups, raw)
+    return _condensed(parts.agg(column.alias(name) for name, column in named.items()), grouping, raw=raw)
+
+
+def _numbered(records: pl.DataFrame, groups: Groups, grouping: _Grouping, first: Accumulators) -> pl.DataFrame:
+    """Partial results of groups with numbers: most are sums over arrays, the others have at least one short key."""
+    named, ready = dict(first) | dict(grouping.extra), dict[str, pl.Series]()
+    for aggregate in grouping.aggregates:
+        function = FUNCTIONS[aggregate.function]
+        columns = function.dense(aggregate, records, groups)
+        if columns is None:
+            named |= function.partial(aggregate)
+        else:
+            ready |= columns
+    if not grouping.signed:
+        ready[ROWS] = pl.Series(groups.sizes)
+        del named[ROWS]
+    found = records.select(grouping.by)[groups.first]
+    if named:
+        rest = (
+            records.with_columns(pl.Series(_NUMBER, groups.numbers)).group_by(_NUMBER).agg(one.alias(name) for name, one in named.items())
+        )
+        found = found.hstack(rest.sort(_NUMBER).drop(_NUMBER))
+    return _condensed(found.hstack([column.alias(name) for name, column in ready.items()]), grouping, raw=True)
+
+
+def _condensed(groups: pl.DataFrame, grouping: _Grouping, *, raw: bool) -> pl.DataFrame:
+    for aggregate in grouping.aggregates:
+        condense = FUNCTIONS[aggregate.function].condense
+        if condense is not None:
+            groups = condense(aggregate, groups, raw)
     return groups.select(*grouping.by, *grouping.extra, *accumulators(grouping.aggregates))
 
 
@@ -84,8 +117,8 @@ FUNCTIONS: dict[str, Function] = {
     "count": counts.count(),
     "bool_and": counts.decision(every=True),
     "bool_or": counts.decision(every=False),
-    "sum": Function(totals.partial, totals.merge, totals.sum_of, invertible=True, fault=totals.overflow),
-    "avg": Function(totals.partial, totals.merge, totals.average_of, invertible=True, fault=totals.overflow),
+    "sum": Function(totals.partial, totals.merge, totals.sum_of, invertible=True, fault=totals.overflow, dense=totals.dense),
+    "avg": Function(totals.partial, totals.merge, totals.average_of, invertible=True, fault=totals.overflow, dense=totals.dense),
     "var_samp": moments.variance(sample=True, root=False),
     "var_pop": moments.variance(sample=False, root=False),
     "stddev_samp": moments.variance(sample=True, root=True),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
 from headrace.operators import floats
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
+from headrace.operators.dense import Groups
 from headrace.operators.expressions.decimals import number, unscaled
 from headrace.operators.expressions.kernels import quotient
 
@@ -25,6 +27,24 @@ def partial(aggregate: Aggregate) -> Accumulators:
     """The total of a batch, and how many values are in it."""
     totals = {aggregate.part(part): _of_batch(aggregate, values) for part, values in _addends(aggregate).items()}
     return totals | {aggregate.part("count"): counted(aggregate)}
+
+
+def dense(aggregate: Aggregate, records: pl.DataFrame, groups: Groups) -> Mapping[str, pl.Series] | None:
+    """`partial` over numbered groups: for numbers that add up in 64 bits, and for most floats."""
+    if aggregate.signed or isinstance(aggregate.argument, pl.Decimal):
+        return None
+    chosen = aggregate.chosen(records)
+    values = records.get_column(aggregate.inputs[0])
+    values = values if chosen is None else values.filter(pl.Series(chosen))
+    if aggregate.argument.is_float():
+        sums = floats.dense(values.cast(pl.Float64).to_numpy(), chosen, groups)
+    else:
+        sums = _whole(values.cast(pl.Int64), chosen, groups)
+    if sums is None:
+        return None
+    return {aggregate.part(part): column for part, column in sums.items()} | {
+        aggregate.part("count"): pl.Series(groups.counted(chosen), dtype=pl.Int64)
+    }
 
 
 def merge(aggregate: Aggregate) -> Accumulators:
@@ -75,6 +95,14 @@ def _addends(aggregate: Aggregate) -> Mapping[str, pl.Expr]:
         return _limbs(unscaled(values), kind)
     # What is smaller than 64 bits cannot wrap around in a batch.
     return {"sum": values.cast(pl.Int128 if kind == pl.Int64 else pl.Int64)}
+
+
+def _whole(values: pl.Series, chosen: np.ndarray | None, groups: Groups) -> Mapping[str, pl.Series] | None:
+    low, high = values.min(), values.max()
+    largest = max(abs(int(low)), abs(int(high))) if isinstance(low, int) and isinstance(high, int) else 0
+    if largest * len(values) >= 2**63:
+        return None
+    return {"sum": pl.Series(groups.whole_sums(values.to_numpy(), chosen)).cast(pl.Int128)}
 
 
 def _of_batch(aggregate: Aggregate, values: pl.Expr) -> pl.Expr:

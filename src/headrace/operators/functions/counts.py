@@ -7,13 +7,15 @@ import polars as pl
 from headrace.operators import totals
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
-from headrace.operators.function import Function
+from headrace.operators.dense import Groups
+from headrace.operators.function import Columns, Function
 
 
 def count() -> Function:
     return Function(
-        _counted, lambda a: {a.part("count"): pl.col(a.part("count")).sum()}, lambda a: pl.col(a.part("count")), invertible=True
-    )
+        _counted, lambda a: {a.part("count"): pl.col(a.part("count")).sum()}, lambda a: pl.col(a.part("count")), invertible=True,
+        dense=_dense,
+    )  # fmt: skip
 
 
 def decision(every: bool) -> Function:
@@ -35,6 +37,12 @@ def decision(every: bool) -> Function:
         return pl.when(yes + no > 0).then(no == 0 if every else yes > 0)
 
     return Function(partial, merge, finish, invertible=True)
+
+
+def _dense(aggregate: Aggregate, records: pl.DataFrame, groups: Groups) -> Columns | None:
+    if aggregate.signed:
+        return None
+    return {aggregate.part("count"): pl.Series(groups.counted(aggregate.chosen(records)), dtype=pl.Int64)}
 
 
 def _counted(aggregate: Aggregate) -> Accumulators:

@@ -1,0 +1,114 @@
+"""Groups numbered from 0 on, where the keys of a batch allow it: an index into an array is quicker than a hash table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+# The combinations that keys may have at most: so many for each record, and so many in any case.
+_EACH, _ALWAYS = 4, 65_536
+# Shorter runs than this on average are not worth it.
+_RUN = 16
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups that the records of a batch are in: the number of each record's group, and how many records each has."""
+
+    numbers: np.ndarray
+    sizes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """The first record of each group."""
+        found = np.empty(len(self), np.int64)
+        # Of several records the one that is written last stays.
+        found[self.numbers[::-1]] = np.arange(len(self.numbers) - 1, -1, -1)
+        return found
+
+    def added_up(self, values: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+        """The sum of each group's values, as floats; `chosen` says which records count, and there is one value for each of these."""
+        return np.bincount(self._of(chosen), weights=values, minlength=len(self))
+
+    def counted(self, chosen: np.ndarray | None) -> np.ndarray:
+        """How many records of each group are chosen."""
+        return self.sizes if chosen is None else np.bincount(self._of(chosen), minlength=len(self))
+
+    def whole_sums(self, values: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+        """The sum of each group's values in 64 bits."""
+        sums = np.zeros(len(self), np.int64)
+        np.add.at(sums, self._of(chosen), values)
+        return sums
+
+    def _of(self, chosen: np.ndarray | None) -> np.ndarray:
+        return self.numbers if chosen is None else self.numbers[chosen]
+
+
+def groups_of(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
+    """The groups by some columns; None where these have too many combinations, or a type that can't be numbered."""
+    if not records.height:
+        return None
+    room = max(_ALWAYS, _EACH * records.height)
+    places, combinations = np.zeros(records.height, np.int64), 1
+    for name in by:
+        found = _numbered(records.get_column(name), room)
+        if found is None:
+            return None
+        numbers, most = found
+        combinations *= most
+        if combinations > room:
+            return None
+        places = places * most + numbers
+    counts = np.bincount(places, minlength=combinations)
+    taken = np.flatnonzero(counts)
+    lookup = np.empty(combinations, np.int64)
+    lookup[taken] = np.arange(len(taken))
+    return Groups(lookup[places], counts[taken])
+
+
+def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:
+    """A number for each value, the same for the same, and one more than the highest; null has one too."""
+    kind = series.dtype
+    if kind in (pl.String, pl.Binary):
+        return _looked_up(series.to_arrow(compat_level=pl.CompatLevel.newest()))
+    if not (kind.is_integer() or kind.is_temporal() or kind == pl.Boolean):
+        return None
+    whole = series.to_physical().cast(pl.Int64)
+    low, high = whole.min(), whole.max()
+    if low is None:
+        return np.zeros(len(whole), np.int64), 1
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    span = high - low + 1
+    if span > room:
+        return _in_runs(whole) or _looked_up(whole.to_arrow())
+    shifted = whole - low
+    return shifted.fill_null(span).to_numpy(), span + (whole.null_count() > 0)
+
+
+def _in_runs(whole: pl.Series) -> tuple[np.ndarray, int] | None:
+    """The same for values of which many in a row are equal, such as the panes of records that come about in order."""
+    if whole.null_count():
+        return None
+    values = whole.to_numpy()
+    begins = np.flatnonzero(values[1:] != values[:-1]) + 1
+    if _RUN * len(begins) > len(values):
+        return None
+    begins = np.concatenate([[0], begins])
+    different, numbers = np.unique(values[begins], return_inverse=True)
+    return np.repeat(numbers, np.diff(begins, append=len(values))), len(different)
+
+
+def _looked_up(values: pa.Array) -> tuple[np.ndarray, int]:
+    encoded = values.dictionary_encode()
+    different = len(encoded.dictionary)
+    numbers = encoded.indices.fill_null(different) if values.null_count else encoded.indices
+    return numbers.to_numpy().astype(np.int64), different + (values.null_count > 0)

@@ -1,0 +1,61 @@
+"""Groups with numbers are the groups that a hash table finds, and sums over them are as exact."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates import finishes, partial
+from headrace.operators.dense import groups_of
+
+TEXTS = some.sampled_from(["", "a", "b", "ü", None])
+NUMBERS = some.sampled_from([None, -3, 0, 1, 2, -(2**63), 2**63 - 1])
+DAYS = some.sampled_from([datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in (-2, 0, 1, 300)])
+FLOATS = some.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: x == 0 or 2**-38 <= abs(x) < 2**80)
+
+
+@given(some.lists(some.tuples(TEXTS, NUMBERS, DAYS, some.booleans()), min_size=1, max_size=60))
+def test_records_have_one_number_if_and_only_if_their_keys_are_equal(rows):
+    frame = pl.DataFrame(
+        rows, schema={"text": pl.String, "number": pl.Int64, "day": pl.Datetime("us", "UTC"), "flag": pl.Boolean}, orient="row"
+    )
+    groups = groups_of(frame, frame.columns)
+    assert groups is not None
+    found = {}
+    for key, number in zip(frame.rows(), groups.numbers.tolist(), strict=True):
+        assert found.setdefault(key, number) == number
+    assert sorted(found.values()) == list(range(len(groups)))
+    assert [frame.rows()[row] for row in groups.first] == [key for key, _ in sorted(found.items(), key=lambda item: item[1])]
+    assert groups.sizes.tolist() == [frame.rows().count(frame.rows()[row]) for row in groups.first]
+
+
+@pytest.mark.parametrize("key", [pl.Series([0.5, 1.5]), pl.Series([[1], [2]]), pl.Series([], dtype=pl.Int64)])
+def test_what_has_no_number_is_left_to_a_hash_table(key):
+    assert groups_of(key.to_frame("key"), ["key"]) is None
+
+
+def test_so_are_keys_with_far_more_combinations_than_records():
+    many = pl.int_range(0, 1_000, eager=True)
+    assert groups_of(pl.DataFrame({"one": many, "other": many}), ["one", "other"]) is None
+
+
+@given(some.lists(some.tuples(some.sampled_from("xyz"), some.one_of(some.none(), FLOATS)), min_size=1, max_size=40))
+def test_a_sum_of_floats_is_what_it_is_by_hand_whatever_their_sizes(rows):
+    total = Aggregate("sum", "total", ("value",), kind=pl.Float64())
+    frame = pl.DataFrame(rows, schema={"key": pl.String, "value": pl.Float64}, orient="row")
+    sums = partial(frame, ["key"], [total]).select("key", *finishes([total]))
+    for key, found in sums.rows():
+        values = [value for name, value in rows if name == key and value is not None]
+        assert found == (math.fsum(values) if values else None)
+
+
+@given(some.lists(some.tuples(some.sampled_from("xyz"), some.integers(-(2**63), 2**63 - 1), some.booleans()), min_size=1, max_size=40))
+def test_a_sum_of_whole_numbers_never_wraps_around(rows):
+    total = Aggregate("sum", "total", ("value",), filter="passing", kind=pl.Int64())
+    frame = pl.DataFrame(rows, schema={"key": pl.String, "value": pl.Int64, "passing": pl.Boolean}, orient="row")
+    for key, found in partial(frame, ["key"], [total]).select("key", "total.sum").rows():
+        assert found == sum(value for name, value, passing in rows if name == key and passing)
