@@ -24,6 +24,7 @@ from headrace.plan.own import Aggregate
 from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
+from headrace.plan.top import Top, window_of
 from headrace.plan.windows import Window
 
 Names = str | Sequence[str]
@@ -170,6 +171,29 @@ class Stream:
             self.namer.step_name(f"{self.name}.table"), self.columns, at, self.node, names, duration(ttl) if ttl is not None else None
         )
         return Table(self.namer, node)
+
+    def top(self, count: int, *, by: str, per: Names = ()) -> Table:
+        """The rows with the largest value of the column `by`, so many of everything, or of each value of the columns `per`.
+
+        `per="window"` means each window. Of equal rows those with the smallest key come first; rows without a value have no place. What
+        leaves the top is taken back.
+        """
+        at = caller()
+        score = column(self.node, by, "top by").name
+        if count < 1 or pa.types.is_nested(self.columns.field(score).type):
+            raise PlanError(
+                f"top({count}, by={by!r}) of {self.name!r} has no order",
+                why="rows are put in the order of a plain value",
+                hint="give a number above zero, and a column that is no array, map or struct",
+                where=at,
+            )
+        window = window_of(self.node)
+        names = [name for part in _listed(per) for name in (window if part == "window" and window else (part,))]
+        groups = _names(names, self.node, "top per")
+        closes = bool(window) and set(window) <= set(groups)
+        name = self.namer.step_name(f"{self.name}.top")
+        shards = Top(f"{name}.shards", self.columns, at, self.node, count, score, groups, closes, shared=True)
+        return Table(self.namer, Top(name, self.columns, at, shards, count, score, groups, closes))
 
     def to_stream(self) -> Stream:
         """The changes of a table or of corrected results as facts: the columns, and `op` with insert, update or delete.
@@ -319,8 +343,11 @@ class Grouped:
 
 
 def _names(names: Names, node: Node, role: str) -> tuple[str, ...]:
-    chosen = (names,) if isinstance(names, str) else tuple(names)
-    return tuple(column(node, name, role).name for name in chosen)
+    return tuple(column(node, name, role).name for name in _listed(names))
+
+
+def _listed(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _refuse_twice(columns: pa.Schema, at: str | None) -> None:

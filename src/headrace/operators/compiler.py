@@ -11,6 +11,7 @@ from headrace.operators import (  # noqa: F401 - each registers its operators
     previous,
     sessions,
     sliding,
+    top,
     windows,
 )
 from headrace.operators.contract import operator_of

@@ -42,10 +42,25 @@ class ExpiringState:
 
     def put(self, rows: pl.DataFrame, store: Store) -> None:
         """Write new versions of rows, each key once."""
-        self._state.put(rows.with_columns(pl.lit(False).alias(GONE)), store)
+        self._write(rows.with_columns(pl.lit(False).alias(GONE)), store)
+
+    def _write(self, rows: pl.DataFrame, store: Store) -> None:
+        self._state.put(rows, store)
         least = rows.get_column(self._order).min()
         if self._ttl is not None and isinstance(least, int):
             self._quiet_until = min(self._quiet_until, _gathered(least, self._ttl))
+
+    def change(self, rows: pl.DataFrame, gone: pl.DataFrame, store: Store) -> None:
+        """Write new versions of rows, and let go of others; each key once in both."""
+        if gone.is_empty():
+            self.put(rows, store)
+            return
+        marks = gone.select(rows.columns).with_columns(pl.lit(True).alias(GONE))
+        self._write(pl.concat([rows.with_columns(pl.lit(False).alias(GONE)), marks]), store)
+
+    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
+        """The present rows for which a condition is true; looks at every row."""
+        return self._state.where(condition)
 
     def forget(self, moment: int, store: Store) -> None:
         """Let go of the rows that are over at a moment, if there can be enough of them."""

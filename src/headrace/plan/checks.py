@@ -12,6 +12,7 @@ from headrace.plan.nodes import Node
 from headrace.plan.previous import WithPrevious
 from headrace.plan.steps import ToStream, Where
 from headrace.plan.tables import ToTable
+from headrace.plan.top import Top
 from headrace.plan.windows import Count, Session, Sliding
 
 
@@ -27,6 +28,7 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_a_window_over_a_table(node)
         refuse_duplicates_of_changes(node)
         refuse_the_record_before_a_change(node)
+        refuse_a_top_without_an_end(node)
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
 
@@ -136,6 +138,20 @@ def refuse_the_record_before_a_change(node: Node) -> None:
             hint="take the changes as facts first: .to_stream()",
             where=node.where,
         )
+
+
+def refuse_a_top_without_an_end(node: Node) -> None:
+    if not isinstance(node, Top) or not node.shared:
+        return
+    if not node.input.keys:
+        fact, why = "nothing tells its records apart", "one that is replaced could not be found"
+        hint = "keep the columns of its key in every step before it, or make it a table: .to_table(key)"
+    elif not node.closes and _table_before(node.input) is None:
+        fact, why = "its results are never over", "every one of them would be kept for ever"
+        hint = 'per="window" over windows of one length, or make it a table first: .to_table(key)'
+    else:
+        return
+    raise PlanError(f"top {node.count} of {node.input.name!r}: {fact}", why=why, hint=hint, where=node.where)
 
 
 def refuse_an_order_without_time(node: Node) -> None:

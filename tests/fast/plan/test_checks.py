@@ -74,6 +74,12 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (lambda clicks, _: clicks.to_table("page").with_previous(by="page", ttl=None),
          "previous records of 'clicks.table', whose results change", "to_stream"),
         (lambda clicks, _: clicks.with_previous(by="page"), "has no ttl", "ttl=None"),
+        (lambda clicks, _: clicks.top(3, by="at").to_table("page"), "top 3 of 'clicks': nothing tells its records apart", "to_table"),
+        (lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").top(3, by="n"),
+         "top 3 of 'clicks.window': its results are never over", 'per="window"'),
+        (lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").top(3, by="n", per="window_start"),
+         "its results are never over", "to_table"),
+        (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").top(0, by="n"), "has no order", "above zero"),
         (lambda clicks, _: clicks.dedup([], ttl="1 day"), "compares nothing", "name a key"),
         (lambda clicks, _: clicks.dedup("page", ttl="0s"), "compares nothing", "above zero"),
         (lambda clicks, _: clicks.with_columns(parts="split(page, '/')").distinct(ttl="1h"), "'parts' is array<string>", "no arrays"),
@@ -95,6 +101,10 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
         lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").to_stream().window(tumbling("1m"), by="page").agg(n="count(*)"),
         lambda _, pages: pages.group("page", ttl=None).agg(n="count(*)", place="max_by(place, page)"),
         lambda _, pages: pages.dedup("page", ttl=None),
+        lambda clicks, _: (
+            clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating").top(3, by="n", per="window")
+        ),
+        lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").to_table("page").top(3, by="n"),
         lambda clicks, _: clicks.dedup("page", ttl="1 day").with_previous("at", by="page", ttl="1 day").to_table("page"),
         lambda clicks, _: clicks.to_table("page").to_stream().dedup("page", ttl="1 day").to_table("page"),
     ],

@@ -178,6 +178,11 @@ def _with_previous(stream: Stream, arguments: Content, _: Mapping[str, Made]) ->
     return stream.with_previous(*columns, by=found["by"].texts(), ttl=_optional(found["ttl"]))
 
 
+def _top(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    found = arguments.fields(("count", "by", "per"), needed=["count", "by"])
+    return stream.top(found["count"].number(), by=found["by"].text(), per=found["per"].texts() if "per" in found else ())
+
+
 def _flat_map(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
     found = arguments.fields(("array", "into"), needed=["array", "into"])
     return stream.flat_map(found["array"].text(), found["into"].text())
@@ -211,6 +216,7 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "dedup": _on_stream(_dedup),
     "distinct": _on_stream(_distinct),
     "with_previous": _on_stream(_with_previous),
+    "top": _on_stream(_top),
     "agg": _agg,
     "emit": _emit,
 }
