@@ -226,14 +226,17 @@ class _Index:
 
     def slots(self, hashes: np.ndarray) -> np.ndarray:
         """Where each hash stands: the place in the large array, or behind it in the small one; -1 if nowhere."""
+        # In the order of what is stored a search is more than twice as quick: each begins where the one before ended.
+        order = np.argsort(hashes)
+        wanted = hashes[order]
         found = np.full(len(hashes), _ABSENT, dtype=np.int64)
         base = 0
         for stored in self._hashes:
             if len(stored):
-                places = np.searchsorted(stored, hashes)
+                places = np.searchsorted(stored, wanted)
                 places[places == len(stored)] = 0
-                hit = stored[places] == hashes
-                found[hit] = places[hit] + base
+                hit = stored[places] == wanted
+                found[order[hit]] = places[hit] + base
             base += len(stored)
         return found
 
