@@ -178,6 +178,7 @@ class Tops:
 @operator_of.register
 def _(node: Top) -> Made:
     own, columns = node.input.keys, tuple(node.columns.names)
-    by = own if node.shared else node.per or (ALL,)
+    # Rows of one key must meet, those of one group need not: what they have in common spreads nothing.
+    by = (tuple(name for name in own if name not in node.per) or own) if node.shared else node.per or (ALL,)
     final = microseconds(node.lateness) if node.closes else None
     return Made(TopSpec(by, own, node.score, node.per, node.count, columns, final))
