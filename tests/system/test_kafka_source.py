@@ -41,6 +41,13 @@ class Topic:
             producer.produce(self.name, value, partition=partition, **more)
         assert producer.flush(30) == 0
 
+    def committed(self, group: str, partitions: int) -> list[int]:
+        """What a group has committed."""
+        other = Consumer({"bootstrap.servers": self.server.bootstrap, "group.id": group})
+        found = other.committed([TopicPartition(self.name, partition) for partition in range(partitions)], 30)
+        other.close()
+        return [place.offset for place in found]
+
     def times(self, *minutes: float, partition: int = 0) -> None:
         self.send(*(json.dumps({"n": 1, "at": int(minute * MINUTE)}).encode() for minute in minutes), partition=partition)
 
@@ -163,10 +170,7 @@ def test_kafkas_tools_see_how_far_a_job_is(topic: Topic) -> None:
     topic.create()
     topic.times(1, 2, 3)
     topic.input(group="billing").done({0: 2})
-    other = Consumer({"bootstrap.servers": topic.server.bootstrap, "group.id": "billing"})
-    [committed] = other.committed([TopicPartition(topic.name, 0)], 30)
-    other.close()
-    assert committed.offset == 2
+    assert topic.committed("billing", 1) == [2]
 
 
 def test_records_that_retention_took_are_an_error_not_a_gap(topic: Topic) -> None:
@@ -220,3 +224,4 @@ def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: To
     assert (letter["partition"], letter["offset"], json.loads(letter["record"])["value"]) == (1, 300, "oops")
     [taken] = [row for row in report.accounting if row["step"] == "payments"]
     assert (taken["in"], taken["out"], taken["dead_letter"]) == (901, 900, 1)
+    assert topic.committed("headrace-cards", 2) == [600, 301]

@@ -67,6 +67,12 @@ class Observer:
         mark = self._offset["watermark"] if self._offset else BEGINNING
         return None if mark in (BEGINNING, END) else to_datetime(mark)
 
+    def tell(self) -> None:
+        """Let the sources know what is done with."""
+        positions = self._offset["positions"] if self._offset else {}
+        for name, position in positions.items():
+            self._inputs[name].done({int(partition): offset for partition, offset in position.items()})
+
     def look(self) -> Progress:
         read = _read(self._offset) if self._offset else 0
         now = time.monotonic()

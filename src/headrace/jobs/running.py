@@ -70,6 +70,7 @@ class JobRun:
             finally:
                 query.stop()
             observer.learn(query.lastProgress)
+            observer.tell()
         return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record))
 
     def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:

@@ -102,6 +102,11 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         shares = balanced(ranges, self._job.tasks)
         return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
 
+    def commit(self, end: Offset) -> None:
+        # Spark tells of an epoch when the next one begins; of the last one of a run, the run does.
+        for name, source in self._job.inputs.items():
+            source.done(_numbers(end["positions"][name]))
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Only tasks read: who plans epochs need not load what reading takes.
         from headrace.spark.reading import batch_of
