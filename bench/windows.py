@@ -56,10 +56,10 @@ class Size:
 
 
 FULL = Size(
-    pairs=3, small_epochs=8, large_epochs=5, per_key_rows=60_000, minute_rows=400_000, keys=10_000_000, latency_seconds=30, starts=3
+    pairs=3, small_epochs=16, large_epochs=8, per_key_rows=60_000, minute_rows=400_000, keys=10_000_000, latency_seconds=30, starts=3
 )
 QUICK = Size(
-    pairs=1, small_epochs=6, large_epochs=4, per_key_rows=60_000, minute_rows=200_000, keys=10_000_000, latency_seconds=8, starts=1
+    pairs=1, small_epochs=12, large_epochs=6, per_key_rows=60_000, minute_rows=200_000, keys=10_000_000, latency_seconds=8, starts=1
 )
 
 
@@ -217,10 +217,10 @@ def measured(comparison: Comparison, home: Path) -> dict[str, dict[str, float]]:
     """Every figure that has a target."""
     size = comparison.size
     small = comparison.windows(
-        "windowed count and sum, 0.8 million rows a batch, against Spark's own operator", SMALL, size.small_epochs, 2
+        "windowed count and sum, 0.8 million rows a batch, against Spark's own operator", SMALL, size.small_epochs, 4
     )
     large = comparison.windows(
-        "windowed count and sum, 3.2 million rows a batch, against Spark's own operator", LARGE, size.large_epochs, 1
+        "windowed count and sum, 3.2 million rows a batch, against Spark's own operator", LARGE, size.large_epochs, 2
     )
     single = comparison.per_key("windowed count and sum, against transformWithState per key", small)
     day = comparison.hopping("hopping 24 h every minute against tumbling 1 minute, cost")
