@@ -13,8 +13,9 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.arrival import in_order_of_arrival, placed
 from headrace.operators.changes import TIME, added
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.expiring import ExpiringState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.plan.dedup import Dedup
@@ -53,24 +54,14 @@ class DedupSpec:
         return Firsts(self)
 
 
-class Firsts:
+class Firsts(Memory[ExpiringState]):
     """The keys of one shard with the times of their records that went on."""
 
     def __init__(self, spec: DedupSpec) -> None:
         self._spec = spec
         self._by = list(spec.by)
         # A row that is over does no harm: a record in time is too far from it.
-        self._state = ExpiringState("first", spec.by, _LATEST, None if spec.ttl is None else spec.ttl + spec.lateness)
-
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
+        super().__init__(ExpiringState("first", spec.by, _LATEST, None if spec.ttl is None else spec.ttl + spec.lateness))
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Let the first records go on, remember their times, and forget those that no record in time can be a duplicate of."""

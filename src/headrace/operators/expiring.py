@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from headrace.operators.contract import Size
 from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END
 
 
-class ExpiringState:
+class ExpiringState(Memory[KeyedState]):
     """Rows by key that are over `ttl` microseconds after the time in the column `order`; never without `ttl`.
 
     To look for rows that are over reads every row, so it waits until an eighth of the time to live has gathered: `find` may still give
@@ -20,20 +20,13 @@ class ExpiringState:
     """
 
     def __init__(self, prefix: str, keys: Sequence[str], order: str, ttl: int | None) -> None:
-        self._state = KeyedState(prefix, keys)
+        super().__init__(KeyedState(prefix, keys))
         self._order = order
         self._ttl = ttl
         self._quiet_until = BEGINNING
 
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
     def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
+        super().restore(manifest, store)
         self._quiet_until = BEGINNING
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:

@@ -14,8 +14,8 @@ from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.flow import ROW
-from headrace.operators.keyed import GONE
-from headrace.operators.memory import KeyedMemory
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.plan.aggregation import GroupAggregate
@@ -61,11 +61,11 @@ class TableSpec:
         return Latest(self, shard)
 
 
-class KeyedTable(KeyedMemory):
+class KeyedTable(Memory[KeyedState]):
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
     def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
-        super().__init__("row", key)
+        super().__init__(KeyedState("row", key))
         self._key = list(key)
         self._ttl = ttl
         self._shard = shard

@@ -12,9 +12,9 @@ from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import DUE, FRESH, LAST, Emission
 from headrace.operators.expressions import REASON
-from headrace.operators.keyed import GONE
+from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.layouts import CELL, ByFunction, Layout, Whole
-from headrace.operators.memory import KeyedMemory
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.windowing import windowed
@@ -58,12 +58,12 @@ class IntervalSpec:
         return Intervals(self)
 
 
-class Intervals(KeyedMemory):
+class Intervals(Memory[KeyedState]):
     """The windows of one shard."""
 
     def __init__(self, spec: IntervalSpec) -> None:
         self._key = [*spec.by, START]
-        super().__init__("window", self._key)
+        super().__init__(KeyedState("window", self._key))
         self._layout, self._emission = spec.layout, spec.emission
         # No window is due before this. Looking for those that are reads every row, so it is done only when there can be some.
         self._quiet_until = BEGINNING

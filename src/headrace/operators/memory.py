@@ -1,19 +1,32 @@
-"""What operators have in common whose whole memory is one keyed state."""
+"""What everything has in common whose whole memory is one state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
 
 from headrace.operators.contract import Size
-from headrace.operators.keyed import KeyedState
 from headrace.operators.store import Store
 
 
-class KeyedMemory:
-    """Rows by key, under names that begin with `prefix`."""
+class State(Protocol):
+    """What can be measured, described and brought back."""
 
-    def __init__(self, prefix: str, key: Sequence[str]) -> None:
-        self._state = KeyedState(prefix, key)
+    @property
+    def size(self) -> Size: ...
+
+    def manifest(self) -> str: ...
+
+    def restore(self, manifest: str | None, store: Store) -> None: ...
+
+
+_S = TypeVar("_S", bound=State)
+
+
+class Memory(Generic[_S]):
+    """Measured, described and brought back as its one state is."""
+
+    def __init__(self, state: _S) -> None:
+        self._state = state
 
     @property
     def size(self) -> Size:

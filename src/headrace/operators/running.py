@@ -9,18 +9,18 @@ import polars as pl
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import FUNCTIONS, ROWS, accumulators
 from headrace.operators.changes import TIME
-from headrace.operators.keyed import GONE
-from headrace.operators.memory import KeyedMemory
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 
 _ADDED = "_added"
 
 
-class RunningTotals(KeyedMemory):
+class RunningTotals(Memory[KeyedState]):
     """The total of each key of one shard as of the watermark. An epoch costs what comes and what leaves in it."""
 
     def __init__(self, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
-        super().__init__("total", by)
+        super().__init__(KeyedState("total", by))
         self._by = list(by)
         self._place = [*by, TIME]
         self._parts = accumulators(aggregates)

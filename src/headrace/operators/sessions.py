@@ -16,8 +16,8 @@ from headrace.operators.aggregates import partial
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import BOOK, DUE, FRESH, LAST, Emission
-from headrace.operators.keyed import GONE
-from headrace.operators.memory import KeyedMemory
+from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.operators.windowing import windowed
@@ -62,11 +62,11 @@ class SessionSpec:
         return Sessions(self)
 
 
-class Sessions(KeyedMemory):
+class Sessions(Memory[KeyedState]):
     """The sessions of one shard: a row a key, with all its sessions that may still change."""
 
     def __init__(self, spec: SessionSpec) -> None:
-        super().__init__("session", spec.by)
+        super().__init__(KeyedState("session", spec.by))
         self._spec, self._emission = spec, spec.emission
         self._by = list(spec.by)
 

@@ -12,9 +12,10 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts, retracted
-from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.entry import ALL
 from headrace.operators.expiring import ExpiringState
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.plan.top import Top
@@ -53,27 +54,20 @@ class TopSpec:
         return Tops(self)
 
 
-class Tops:
+class Tops(Memory[ExpiringState]):
     """The rows of one shard, and the best of each group."""
 
     def __init__(self, spec: TopSpec) -> None:
         self._spec = spec
         self._own, self._group = list(spec.own), list(spec.group)
-        self._state = ExpiringState("row", spec.own, TIME, None if spec.final is None else spec.final + 1)
+        super().__init__(ExpiringState("row", spec.own, TIME, None if spec.final is None else spec.final + 1))
         self._kept = 2 * spec.count + 16
         # Made of the state, when it is first needed: the rows in front, and the last of them in groups that have others behind.
         self._front: pl.DataFrame | None = None
         self._floors: pl.DataFrame | None = None
 
-    @property
-    def size(self) -> Size:
-        return self._state.size
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
     def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
+        super().restore(manifest, store)
         self._front = self._floors = None
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
