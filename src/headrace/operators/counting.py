@@ -16,6 +16,7 @@ from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, 
 from headrace.operators.emission import Emission
 from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.lateness import in_time
 from headrace.operators.store import Store
 from headrace.operators.time import END, EpochTime
 from headrace.operators.windowing import windowed
@@ -40,12 +41,7 @@ class CountSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One that comes when the watermark has passed it is late: the places around it are given away."""
-        is_late = records.get_column(TIME) < time.before
-        late = None
-        if is_late.any():
-            unknown = pl.lit(None, pl.Int64)
-            late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP))
-            records = records.filter(~is_late)
+        records, late = in_time(records, time.before)
         return Entered(records.drop(ROW, strict=False), records.height, late)
 
     def closing(self, moment: int) -> int:

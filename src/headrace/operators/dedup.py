@@ -13,8 +13,9 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.arrival import in_order_of_arrival, placed
 from headrace.operators.changes import TIME, added
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.expiring import ExpiringState
+from headrace.operators.lateness import in_time
 from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
@@ -38,12 +39,7 @@ class DedupSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One behind the watermark is late: what it might be a duplicate of may be forgotten."""
-        is_late = (records.get_column(TIME) < time.before - self.lateness).fill_null(False)
-        late = None
-        if is_late.any():
-            unknown = pl.lit(None, pl.Int64)
-            late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP))
-            records = records.filter(~is_late)
+        records, late = in_time(records, time.before - self.lateness)
         # How many of them are duplicates the state counts.
         return Entered(placed(records, (*self.columns, TIME)), 0, late)
 

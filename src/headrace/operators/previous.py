@@ -10,8 +10,9 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
 from headrace.operators.expiring import ExpiringState
+from headrace.operators.lateness import in_time
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.plan.previous import PREVIOUS, WithPrevious
@@ -32,12 +33,7 @@ class PreviousSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One behind the watermark is late: those after it have had their turn."""
-        is_late = records.get_column(TIME) < time.before - self.lateness
-        late = None
-        if is_late.any():
-            unknown = pl.lit(None, pl.Int64)
-            late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP))
-            records = records.filter(~is_late)
+        records, late = in_time(records, time.before - self.lateness)
         return Entered(records.select(*self.columns, TIME), records.height, late)
 
     def closing(self, moment: int) -> int:

@@ -51,9 +51,13 @@ def dead_topic(stream: str) -> str:
 
 
 def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int) -> pl.DataFrame:
-    """Records as they came, with the step they were late for, why, the watermark then, and the window they missed."""
+    """Records as they came, with the step they were late for, why, the watermark then, and the window they missed.
+
+    Where records have no window of their own, or none that could be known, it is the watermark that has passed them.
+    """
     moment = pl.Datetime("us", "UTC")
-    reason = pl.lit("every window of the record is closed")
+    passed, closed = pl.lit("the watermark has passed the record"), pl.lit("every window of the record is closed")
+    reason = pl.when(pl.nth(0).is_null()).then(passed).otherwise(closed)
     said = window.select(pl.lit(step).alias("step"), reason.alias("reason"), pl.lit(watermark).cast(moment), pl.all().cast(moment))
     return original.hstack(said.rename(dict(zip(said.columns, _names(original.columns), strict=True))))
 
