@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 _SEED = 0x9747B28C
 _MULTIPLIER = np.uint32(0x5BD1E995)
 _CHUNK = 65_536
+_MOMENT = pa.timestamp("us", "UTC")
 
 
 def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
@@ -65,8 +66,8 @@ def encode_keys(columns: list[pa.Array]) -> pa.Array:
     Text is UTF-8, whole numbers are big-endian, times are their microseconds; several columns are a JSON array.
     """
     if len(columns) > 1:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.array([json.dumps(row, default=str, separators=(",", ":")).encode() for row in rows], pa.binary())
+        texts = pc.binary_join_element_wise(*map(_json, columns), ",")
+        return pc.binary_join_element_wise("[", texts, "]", "").cast(pa.binary())
     column = columns[0]
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -78,6 +79,46 @@ def encode_keys(columns: list[pa.Array]) -> pa.Array:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _big_endian(column)
     return pc.cast(column, pa.string()).cast(pa.binary())
+
+
+def _json(column: pa.Array) -> pa.Array:
+    """Each value as JSON, null too; what JSON has no form for is its text."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_integer(column.type):
+        texts = column.cast(pa.string())
+    elif _plain_text(column):
+        texts = pc.binary_join_element_wise('"', column.cast(pa.string()), '"', "")
+    elif _plain_moments(column):
+        written = pc.replace_substring(pc.strftime(column, format="%Y-%m-%d %H:%M:%S"), ".000000", "")
+        texts = pc.binary_join_element_wise('"', written, '+00:00"', "")
+    elif pa.types.is_nested(column.type) or pa.types.is_floating(column.type):
+        # The two zeros are written differently, though they are equal.
+        texts = _dumped(column)
+    else:
+        distinct = column.dictionary_encode()
+        texts = _dumped(distinct.dictionary).take(distinct.indices)
+    return texts.fill_null("null")
+
+
+def _dumped(values: pa.Array) -> pa.Array:
+    return pa.array([json.dumps(value, default=str, separators=(",", ":")) for value in values.to_pylist()], pa.string())
+
+
+def _plain_text(column: pa.Array) -> bool:
+    """Whether it is text of which JSON writes no character otherwise."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    special = pc.match_substring_regex(column, r"[^ !#-\[\]-~]")
+    return not pc.any(special, min_count=0).as_py()
+
+
+def _plain_moments(column: pa.Array) -> bool:
+    """Whether it is times in UTC of years with four digits."""
+    if column.type != _MOMENT:
+        return False
+    years = pc.min_max(pc.year(column))
+    return years["min"].as_py() is None or (years["min"].as_py() >= 1000 and years["max"].as_py() <= 9999)
 
 
 def _big_endian(column: pa.Array) -> pa.Array:

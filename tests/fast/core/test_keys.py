@@ -1,8 +1,10 @@
 """Keys land where Kafka's own clients would put them."""
 
+import json
+
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.keys import encode_keys, murmur2, partitions_of
@@ -63,6 +65,31 @@ def test_a_key_column_becomes_the_bytes_of_kafkas_serializers(column, expected):
 
 def test_several_key_columns_are_one_key():
     assert encode_keys([pa.array(["a", "b"]), pa.array([1, 2])]).to_pylist() == [b'["a",1]', b'["b",2]']
+
+
+COLUMNS = {
+    "text": (st.text(max_size=4) | st.sampled_from(["a", 'b"', "\\", "\x7f", "ü"]), pa.string()),
+    "plain": (st.sampled_from(["a", "b c", "~!"]), pa.string()),
+    "whole": (st.integers(-(2**40), 2**40), pa.int64()),
+    "broken": (st.floats() | st.sampled_from([0.0, -0.0]), pa.float64()),
+    "true": (st.booleans(), pa.bool_()),
+    "raw": (st.binary(max_size=2), pa.binary()),
+    "at": (st.integers(-(10**15), 2**52) | st.integers(0, 10**6).map(lambda second: second * 10**6), pa.timestamp("us", "UTC")),
+    "day": (st.dates(), pa.date32()),
+    "list": (st.lists(st.integers(0, 3), max_size=2), pa.list_(pa.int64())),
+}
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_several_key_columns_are_written_as_a_json_array_of_each_row(data):
+    chosen = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=2, max_size=4))
+    rows = data.draw(st.integers(0, 5))
+    arrays = [
+        pa.array(data.draw(st.lists(st.none() | values, min_size=rows, max_size=rows)), kind) for values, kind in map(COLUMNS.get, chosen)
+    ]
+    each = zip(*(array.to_pylist() for array in arrays), strict=True)
+    assert encode_keys(arrays).to_pylist() == [json.dumps(row, default=str, separators=(",", ":")).encode() for row in each]
 
 
 def test_records_with_one_key_stay_together_and_in_order(tmp_path):
