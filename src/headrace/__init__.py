@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.api.windows import custom as custom
     from headrace.api.windows import global_ as global_
     from headrace.api.windows import hopping as hopping
+    from headrace.api.windows import loss_budget as loss_budget
     from headrace.api.windows import perfect as perfect
     from headrace.api.windows import session as session
     from headrace.api.windows import sliding as sliding
@@ -78,6 +79,7 @@ _HOME = {
     "kafka": "headrace.connectors.kafka.topic",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",
+    "loss_budget": "headrace.api.windows",
     "perfect": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
     "session": "headrace.api.windows",

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.core.durations import Duration, duration
 from headrace.plan.calendar import Calendar
-from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded
+from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded, LossBudget
 from headrace.plan.windows import Count, Custom, Global, Hopping, Session, Sliding
 
 
@@ -105,3 +105,15 @@ def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duratio
 def perfect(*, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
     """Each partition is in the order of event time: nothing in it is late."""
     return bounded("0s", idle=idle, max_ahead=max_ahead)
+
+
+def loss_budget(share: float, *, max: Duration, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> LossBudget:  # noqa: A002
+    """At most a `share` of the records of a partition may be late: the bound is learned from how late its records come.
+
+    It is the smallest that would have kept to the share, and never above `max`, with which a stream begins. What was learned is part of
+    the job's offset, so a replay chooses the same.
+
+    >>> str(loss_budget(0.001, max="5 minutes", idle="1 minute"))
+    'loss budget 0.001, at most 5 minutes, idle after 1 minute'
+    """
+    return LossBudget(share, duration(max), duration(idle) if idle is not None else None, duration(max_ahead))

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.connectors.input import Input
 from headrace.core.clock import to_datetime
 from headrace.operators.time import BEGINNING, END
+from headrace.operators.watermark import Progress as Reached
+from headrace.plan.watermarks import LossBudget, Watermark
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,13 @@ class Observer:
     def watermark(self) -> datetime | None:
         mark = self._offset["watermark"] if self._offset else BEGINNING
         return None if mark in (BEGINNING, END) else to_datetime(mark)
+
+    def bounds(self, rules: Mapping[str, Watermark | None]) -> dict[str, timedelta]:
+        """How far behind its records the watermark of each stream stays that learns it; the largest bound of its partitions."""
+        progress = self._offset["progress"] if self._offset else {}
+        learning = {name: rule for name, rule in rules.items() if isinstance(rule, LossBudget) and name in progress}
+        chosen = {name: Reached.from_json(progress[name]).bounds(rule) for name, rule in learning.items()}
+        return {name: timedelta(microseconds=max(bounds.values())) for name, bounds in chosen.items() if bounds}
 
     def tell(self) -> None:
         """Let the sources know what is done with."""

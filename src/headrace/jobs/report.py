@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
 
+from headrace.core.durations import spelled
 from headrace.jobs.directory import Record
 from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
@@ -27,10 +29,13 @@ class Report:
     seconds: float
     accounting: list[dict[str, Any]]
     """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
+    bounds: Mapping[str, timedelta] = field(default_factory=dict)
+    """What a loss budget has chosen for each stream that has one."""
 
     def __str__(self) -> str:
         time = f", watermark {self.watermark:%Y-%m-%d %H:%M:%S} UTC" if self.watermark else ""
-        return f"job {self.job!r} at epoch {self.epoch:,}{time}, after {timedelta(seconds=round(self.seconds))}"
+        chosen = "".join(f", {name} bounded by {spelled(bound)}" for name, bound in self.bounds.items())
+        return f"job {self.job!r} at epoch {self.epoch:,}{time}{chosen}, after {timedelta(seconds=round(self.seconds))}"
 
 
 def totals(log: Log, app: str, record: Record) -> list[dict[str, Any]]:

@@ -71,7 +71,10 @@ class JobRun:
                 query.stop()
             observer.learn(query.lastProgress)
             observer.tell()
-        return Report(plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record))
+        return Report(
+            plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
+            observer.bounds(job.watermarks),
+        )  # fmt: skip
 
     def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:
         """Watch a query until it ends or is to stop; then the epoch at work may end, if that does not take too long."""

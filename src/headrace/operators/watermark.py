@@ -5,23 +5,36 @@ Everything here is a pure function of what came and of the recorded wall clock, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from headrace.operators.disorder import Lateness, chosen_bound, remembered
 from headrace.operators.time import BEGINNING
-from headrace.plan.watermarks import Watermark
+from headrace.plan.watermarks import LossBudget, Watermark
 
 Closing = Callable[[int], int]
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What is known of one partition: its latest event time, and when (wall clock) records last came from it."""
+    """What is known of one partition: its latest event time, when (wall clock) records last came from it, and how late they were.
+
+    The last is learned only where the watermark follows from it.
+    """
 
     latest: int
     seen_at: int
+    lateness: Lateness | None = None
+
+    def to_json(self) -> list[Any]:
+        return [self.latest, self.seen_at] if self.lateness is None else [self.latest, self.seen_at, self.lateness.to_json()]
+
+    @classmethod
+    def from_json(cls, content: Sequence[Any]) -> Reach:
+        latest, seen_at, *lateness = content
+        return cls(latest, seen_at, Lateness.from_json(lateness[0]) if lateness else None)
 
 
 @dataclass(frozen=True)
@@ -41,8 +54,21 @@ class Progress:
         seen = dict(self.partitions)
         for partition, time in latest.items():
             before = seen.get(partition)
-            seen[partition] = Reach(time if before is None else max(before.latest, time), now)
+            seen[partition] = Reach(time, now) if before is None else replace(before, latest=max(before.latest, time), seen_at=now)
         return replace(self, partitions=seen, began_at=now if self.began_at is None else self.began_at)
+
+    def learn(self, rule: LossBudget, lateness: Mapping[int, Lateness]) -> Progress:
+        """After records came and were observed: how late they were, by partition."""
+        learned = {
+            partition: replace(reach, lateness=remembered(rule, reach.lateness, lateness[partition]))
+            for partition, reach in self.partitions.items()
+            if partition in lateness
+        }
+        return replace(self, partitions={**self.partitions, **learned})
+
+    def bounds(self, rule: Watermark) -> dict[int, int]:
+        """How far the watermark stays behind the latest record of each partition, in microseconds."""
+        return {partition: chosen_bound(rule, reach.lateness) for partition, reach in self.partitions.items()}
 
     def advance(self, rule: Watermark, now: int, closing: Closing) -> Progress:
         """Move the watermark: never back, and past every window when the whole stream has been silent for `idle`.
@@ -54,18 +80,18 @@ class Progress:
             return replace(self, asleep=patience is not None and self.began_at is not None and now - self.began_at >= patience)
         awake = [reach for reach in self.partitions.values() if patience is None or now - reach.seen_at < patience]
         if awake:
-            moved = min(reach.latest for reach in awake) - rule.delay // timedelta(microseconds=1)
+            moved = min(reach.latest - chosen_bound(rule, reach.lateness) for reach in awake)
         else:
             moved = closing(max(reach.latest for reach in self.partitions.values()))
         return replace(self, watermark=max(self.watermark, moved), asleep=not awake)
 
     def to_json(self) -> dict[str, object]:
-        reaches = {str(partition): [reach.latest, reach.seen_at] for partition, reach in self.partitions.items()}
+        reaches = {str(partition): reach.to_json() for partition, reach in self.partitions.items()}
         return {"partitions": reaches, "watermark": self.watermark, "began_at": self.began_at, "asleep": self.asleep}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Progress:
-        reaches = {int(partition): Reach(*reach) for partition, reach in content["partitions"].items()}
+        reaches = {int(partition): Reach.from_json(reach) for partition, reach in content["partitions"].items()}
         return cls(reaches, content["watermark"], content["began_at"], content["asleep"])
 
 

@@ -27,14 +27,47 @@ class Bounded:
     def __post_init__(self) -> None:
         if self.delay < timedelta(0):
             raise PlanError(f"a watermark {spelled(self.delay)} behind would run ahead of the records", hint="give zero or more")
-        if self.idle is not None and self.idle <= timedelta(0):
-            raise PlanError(
-                "idle=0 would leave out every partition at once", hint="give the silence after which a partition counts as idle"
-            )
+        _check_idle(self.idle)
 
     def __str__(self) -> str:
-        idle = f", idle after {spelled(self.idle)}" if self.idle else ""
-        return f"bounded {spelled(self.delay)}{idle}"
+        return f"bounded {spelled(self.delay)}{_idle_words(self.idle)}"
 
 
-Watermark = Bounded
+@dataclass(frozen=True)
+class LossBudget:
+    """At most a `share` of the records may be late: the bound of each partition is the smallest that would have kept to that.
+
+    It is learned from the records of the partition while they come, is `max` until there were enough of them, and never above it. The
+    rest is as with `Bounded`.
+    """
+
+    share: float
+    max: timedelta
+    idle: timedelta | None = None
+    max_ahead: timedelta = DEFAULT_AHEAD
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise PlanError(
+                f"a loss budget of {self.share:g} is no share of the records",
+                why="at zero nothing may ever be late, at one everything may",
+                hint="give a number between them: 0.001 is one in a thousand",
+            )
+        if self.max <= timedelta(0):
+            raise PlanError(f"a loss budget with max={spelled(self.max)} leaves nothing to choose", hint='give a bound: max="5 minutes"')
+        _check_idle(self.idle)
+
+    def __str__(self) -> str:
+        return f"loss budget {self.share:g}, at most {spelled(self.max)}{_idle_words(self.idle)}"
+
+
+Watermark = Bounded | LossBudget
+
+
+def _check_idle(idle: timedelta | None) -> None:
+    if idle is not None and idle <= timedelta(0):
+        raise PlanError("idle=0 would leave out every partition at once", hint="give the silence after which a partition counts as idle")
+
+
+def _idle_words(idle: timedelta | None) -> str:
+    return f", idle after {spelled(idle)}" if idle else ""

@@ -15,7 +15,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
+from headrace.plan.watermarks import LossBudget
 from headrace.spark.job import Job
+from headrace.spark.lateness import Times
 from headrace.spark.schema import DDL
 from headrace.spark.share import Range, balanced
 
@@ -69,8 +71,12 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ahead = source.ahead(_numbers(start["positions"][name]), end, rows, believed[name])
             positions[name] = _texts(ahead.position)
             moved |= positions[name] != start["positions"][name]
-            seen = Progress.from_json(start["progress"][name]).observe(ahead.latest, now)
-            rule = self._job.watermarks[name]
+            before = Progress.from_json(start["progress"][name])
+            seen = before.observe(ahead.latest, now)
+            rule, time = self._job.watermarks[name], self._job.program.origins[name].time
+            if isinstance(rule, LossBudget) and time is not None:
+                times = Times(source, time, believed[name])
+                seen = seen.learn(rule, times.lateness_ahead(_numbers(start["positions"][name]), ahead.position, before))
             progress[name] = seen if rule is None else seen.advance(rule, now, self._job.program.closing)
         timed = [reach for name, reach in progress.items() if self._job.watermarks[name] is not None]
         watermark, idle = united(timed, start["watermark"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
@@ -20,12 +20,14 @@ from headrace.core.schema import ddl
 from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, as_upserts
 from headrace.operators.compiler import compiled
+from headrace.operators.disorder import Lateness
 from headrace.operators.runner import Runner
 from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
 from headrace.plan.plan import View
+from headrace.plan.watermarks import LossBudget
 
 Moment = datetime | str
 Row = dict[str, Any]
@@ -66,7 +68,7 @@ class TestDriver:
         records = self._records(source, rows)
         latest = self._latest(source, records)
         now = self._now if self._now is not None else max([*latest.values(), 0])
-        self._observe({stream: latest}, now)
+        self._observe({stream: latest}, now, {stream: self._lateness(source, records)})
         self._run({stream: records}, *self._time())
 
     def wait(self, time: Duration) -> None:
@@ -119,15 +121,25 @@ class TestDriver:
         """How far event time has come; None before the first record."""
         return to_datetime(self._before) if BEGINNING < self._before < END else None
 
+    def bounds(self, stream: str) -> dict[int, timedelta]:
+        """How far the watermark stays behind the latest record of each partition: as declared, or as it was learned."""
+        rule = self._source(stream).watermark
+        found = {} if rule is None else self._progress[stream].bounds(rule)
+        return {partition: timedelta(microseconds=bound) for partition, bound in found.items()}
+
     def __enter__(self) -> TestDriver:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         return
 
-    def _observe(self, latest: Mapping[str, Mapping[int, int]], now: int) -> None:
+    def _observe(
+        self, latest: Mapping[str, Mapping[int, int]], now: int, lateness: Mapping[str, Mapping[int, Lateness]] | None = None
+    ) -> None:
         for name, source in self._sources.items():
             seen = self._progress[name].observe(latest.get(name, {}), now)
+            if lateness is not None and isinstance(source.watermark, LossBudget):
+                seen = seen.learn(source.watermark, lateness.get(name, {}))
             self._progress[name] = seen if source.watermark is None else seen.advance(source.watermark, now, self._program.closing)
 
     def _run(self, batches: Mapping[str, pl.DataFrame], after: int, idle: bool = False) -> None:
@@ -183,12 +195,22 @@ class TestDriver:
         return frame.with_columns(pl.Series(PARTITION, places, pl.Int32), pl.Series(OFFSET, offsets, pl.Int64))
 
     def _latest(self, source: Source, records: pl.DataFrame) -> dict[int, int]:
-        if source.time is None or not records.height:
-            return {}
-        times = records.select(PARTITION, pl.col(source.time).cast(pl.Int64).alias("time")).filter(
-            pl.col("time") <= self._limit({source.name: records})
-        )
-        return dict(times.group_by(PARTITION).agg(pl.col("time").max()).drop_nulls().rows())
+        times = self._times(source, records)
+        return dict(times.group_by(PARTITION).agg(pl.col("time").max()).rows())
+
+    def _lateness(self, source: Source, records: pl.DataFrame) -> dict[int, Lateness]:
+        reaches = self._progress[source.name].partitions
+        return {
+            partition: Lateness.of(times.get_column("time").to_numpy(), reaches[partition].latest if partition in reaches else None)
+            for (partition,), times in self._times(source, records).group_by(PARTITION, maintain_order=True)
+        }
+
+    def _times(self, source: Source, records: pl.DataFrame) -> pl.DataFrame:
+        """The partitions and event times of records, without those that are not believed."""
+        if source.time is None:
+            return pl.DataFrame(schema={PARTITION: pl.Int32, "time": pl.Int64})
+        times = records.select(PARTITION, pl.col(source.time).cast(pl.Int64).alias("time"))
+        return times.filter(pl.col("time") <= self._limit({source.name: records}))
 
     def _source(self, name: str) -> Source:
         if name not in self._sources:

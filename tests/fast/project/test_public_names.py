@@ -41,6 +41,7 @@ NAMES = [
     "kafka",
     "load_settings",
     "log",
+    "loss_budget",
     "perfect",
     "protobuf",
     "session",

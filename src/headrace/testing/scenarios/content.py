@@ -58,6 +58,11 @@ class Content:
             raise self.wrong("a whole number")
         return self.value
 
+    def share(self) -> float:
+        if not isinstance(self.value, float):
+            raise self.wrong("a number such as 0.01")
+        return self.value
+
     def parts(self) -> list[Content]:
         if not isinstance(self.value, list):
             raise self.wrong("a list")

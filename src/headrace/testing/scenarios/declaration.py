@@ -62,14 +62,16 @@ def _stream(app: Declaration, name: str, content: Content) -> Stream:
 def _watermark(content: Content) -> Watermark:
     if content.value == "perfect":
         return windows.perfect()
-    found = content.fields(("bounded", "perfect", "idle", "max_ahead"))
+    found = content.fields(("bounded", "perfect", "loss_budget", "max", "idle", "max_ahead"))
     idle = found["idle"].text() if "idle" in found else None
     ahead = found["max_ahead"].text() if "max_ahead" in found else DEFAULT_AHEAD
     if "bounded" in found:
         return windows.bounded(found["bounded"].text(), idle=idle, max_ahead=ahead)
     if "perfect" in found:
         return windows.perfect(idle=idle, max_ahead=ahead)
-    raise SchemaError(f"{content.place} does not say which it is", hint="bounded: 10 seconds, or perfect")
+    if "loss_budget" in found and "max" in found:
+        return windows.loss_budget(found["loss_budget"].share(), max=found["max"].text(), idle=idle, max_ahead=ahead)
+    raise SchemaError(f"{content.place} does not say which it is", hint="bounded: 10 seconds, or perfect, or loss_budget and max")
 
 
 def _pipeline(content: Content, known: Mapping[str, Made]) -> Made:
