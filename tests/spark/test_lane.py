@@ -13,6 +13,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.connectors.log.input import LogInput
 from headrace.core.schema import TIMESTAMP
+from headrace.jobs.outputs import outputs_of
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.plan import View
@@ -71,7 +72,7 @@ class Home:
         keys = {view.name: view.key for view in self.views}
         job = Job(
             id="pageviews-1", name="pageviews", packed=Packed(compiled(self.plan, 4)), inputs=inputs,
-            watermarks={source.name: source.watermark}, log=self.directory / "log", keys=keys, tasks=2, until=until,
+            watermarks={source.name: source.watermark}, outputs=outputs_of(self.log, self.plan), keys=keys, tasks=2, until=until,
         )  # fmt: skip
         start(spark, job, self.directory / "checkpoint").awaitTermination()
 

@@ -30,7 +30,7 @@ LAYERS = {
     "plan": Layer({"core", "schema"}),
     "api": Layer({"core", "plan"}),
     "sql": Layer({"core", "plan"}),
-    "operators": Layer({"core", "plan"}),
+    "operators": Layer({"core", "plan", "schema"}),
     "connectors": Layer({"core", "plan", "log", "schema"}, pyspark="inside functions"),
     "spark": Layer(BELOW_SPARK, pyspark="freely"),
     "jobs": Layer(EVERYTHING_BELOW_THE_SURFACE, pyspark="freely"),

@@ -14,6 +14,7 @@ from headrace.plan.aggregates import check_own
 from headrace.plan.nodes import Node, Source, column
 from headrace.plan.own import Aggregate
 from headrace.plan.plan import Output, Plan, Sink, View
+from headrace.plan.sinks import check_target, folding_key
 from headrace.plan.tables import ToTable
 from headrace.plan.watermarks import Watermark
 
@@ -65,13 +66,19 @@ class Declaration:
             column(stream.node, part, f"key of view {name!r}")
         node = stream.node
         if not node.keys or not set(node.keys) <= set(keys):
-            # Records of one key lie on many shards: one must decide which is the latest.
-            node = ToTable(self.step_name(f"{node.name}.table"), node.columns, at, node, keys, None)
+            node = self._latest(node, keys, at)
         self._output(View(name, node, keys), at)
 
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
-        """Write the records of a stream, or the changes of a table, to another system, each epoch once."""
-        self._output(Sink(name or f"{stream.name}.sink", stream.node, target), caller())
+        """Write the records of a stream, or the changes of a table, to another system, each epoch once.
+
+        Where the target has a key that does not hold the results' own, it gets the latest of the results, by event time.
+        """
+        at, called, node = caller(), name or self.step_name(f"{stream.name}.sink"), stream.node
+        key = folding_key(node, check_target(called, node, target, at))
+        if key and not (node.keys and set(node.keys) <= set(key)):
+            node = self._latest(node, key, at)
+        self._output(Sink(called, node, target), at)
 
     def aggregate(self, name: str, function: Aggregate) -> None:
         """Let `agg` know an aggregate function of your own: afterwards `agg(mean="geometric_mean(price)")` works."""
@@ -86,6 +93,10 @@ class Declaration:
         """A name for a step: the same for the same declaration, whatever else the app has."""
         self._names[base] += 1
         return base if self._names[base] == 1 else f"{base}#{self._names[base]}"
+
+    def _latest(self, node: Node, key: tuple[str, ...], at: str | None) -> ToTable:
+        """Records of one key lie on many shards: one must decide which is the latest."""
+        return ToTable(self.step_name(f"{node.name}.table"), node.columns, at, node, key, None)
 
     def _output(self, output: Output, at: str | None) -> None:
         if output.name in self._outputs:

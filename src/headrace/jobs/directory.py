@@ -56,7 +56,7 @@ class JobDirectory:
         known = self.record()
         if known is None:
             known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan)
-            self._write(known)
+            self._replace(self.path / "job.json", json.dumps(asdict(known), indent=1))
         if known.plan != plan:
             raise JobError(
                 f"app {self.name!r} is not the one that its job was started with:\n{_difference(known.plan, plan)}",
@@ -64,6 +64,13 @@ class JobDirectory:
                 hint=f"give the changed app another name, or remove {self.path} and its views to begin anew",
             )
         return known
+
+    def next_run(self) -> int:
+        """Count a run that begins; only who holds the job may ask."""
+        file = self.path / "runs"
+        number = int(file.read_text(encoding="ascii")) + 1 if file.is_file() else 1
+        self._replace(file, str(number))
+        return number
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -82,13 +89,13 @@ class JobDirectory:
         finally:
             lock.release()
 
-    def _write(self, record: Record) -> None:
-        fresh = self.path / "job.json.new"
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(asdict(record), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(self.path / "job.json")
+    def _replace(self, file: Path, text: str) -> None:
+        fresh = file.with_name(f"{file.name}.new")
+        with fresh.open("w", encoding="utf-8") as opened:
+            opened.write(text)
+            opened.flush()
+            os.fsync(opened.fileno())
+        fresh.rename(file)
 
 
 def _named(holder: Path) -> str:

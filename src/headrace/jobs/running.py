@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,7 +18,7 @@ from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
-from headrace.jobs.outputs import create_outputs, keys_of, topic_of
+from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
 from headrace.jobs.report import Report, totals
 from headrace.log import Log
@@ -60,7 +61,7 @@ class JobRun:
             record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
-            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch)
+            job = replace(job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch), generation=place.next_run())
             observer = Observer(job.inputs)
             query = lane.start(spark, job, place.checkpoint)
             try:
@@ -96,13 +97,12 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
         packed=Packed(compiled(plan, record.shards)),
         inputs={source.name: _input(source, plan.name, log) for source in plan.sources},
         watermarks={source.name: source.watermark for source in plan.sources},
-        log=log.path,
-        keys=keys_of(plan),
+        outputs=outputs_of(log, plan),
+        keys={output.name: output.folds_by for output in plan.outputs},
         tasks=record.tasks,
         rows_per_epoch=rows_per_epoch,
         until=until,
         clock=log.clock,
-        topics={output.name: topic_of(output) for output in plan.outputs},
     )
 
 

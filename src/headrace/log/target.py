@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 
 @dataclass(frozen=True)
 class LogTopic:
@@ -15,6 +17,17 @@ class LogTopic:
 
     topic: str
     append_only: bool = False
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def replaces(self) -> bool:
+        return False
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """A topic takes what a stream can have."""
 
     def __str__(self) -> str:
         return f"topic {self.topic}"

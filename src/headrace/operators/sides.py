@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.schema import TIMESTAMP
-from headrace.operators.legible import as_json
+from headrace.schema.legible import as_json
 
 # Where a record stands in its topic.
 PARTITION, OFFSET = "_partition", "_offset"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from headrace.core.errors import PlanError
 from headrace.plan.checks import check, refuse_changes_where_only_facts_fit
 from headrace.plan.nodes import Node, Source
+from headrace.plan.sinks import Target, folding_key
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class View:
     name: str
     node: Node
     key: tuple[str, ...]
+
+    @property
+    def folds_by(self) -> tuple[str, ...]:
+        return self.key
 
     @property
     def does(self) -> str:
@@ -30,12 +34,17 @@ class Sink:
 
     name: str
     node: Node
-    target: Any
+    target: Target
 
     @property
     def key(self) -> tuple[str, ...]:
         """Records of a sink lie where they come from: no key spreads them."""
         return ()
+
+    @property
+    def folds_by(self) -> tuple[str, ...]:
+        """The key by which its rows replace each other; a sink of facts has none."""
+        return folding_key(self.node, self.target)
 
     @property
     def does(self) -> str:

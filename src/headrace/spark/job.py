@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
 from headrace.connectors.input import Input
+from headrace.connectors.output import Output
 from headrace.core.clock import Clock, SystemClock
 from headrace.plan.watermarks import Watermark
 
@@ -40,7 +40,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Job:
-    """A program with its inputs, the log that takes its results, and how it runs."""
+    """A program with its inputs, its outputs, and how it runs."""
 
     id: str
     """Tells this job from every other, also from a former one of the same app: state and written epochs are its own."""
@@ -48,14 +48,16 @@ class Job:
     packed: Packed
     inputs: Mapping[str, Input]
     watermarks: Mapping[str, Watermark | None]
-    log: Path
+    outputs: Mapping[str, Output]
+    """What the job writes to, by the name under which records are sent there."""
     keys: Mapping[str, tuple[str, ...]]
+    """By which columns the rows of an output replace each other."""
     tasks: int
     rows_per_epoch: int | None = None
     until: str | None = None
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
-    topics: Mapping[str, str] = field(default_factory=dict)
-    """The topic of each sink whose topic is not called like it."""
+    generation: int = 0
+    """Which run of the job this is: writers of earlier ones are shut out."""
 
     @property
     def program(self) -> Program:

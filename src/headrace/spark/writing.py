@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import polars as pl
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headrace.connectors.log.input import opened
-from headrace.log.topic import Topic
+from headrace.connectors.output import Changes, Writer
+from headrace.core import failpoints
 from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, as_upserts
-from headrace.operators.legible import key_text
 from headrace.operators.packet import Packet
+from headrace.operators.sides import OFFSET, PARTITION, dead_letters, dead_topic
 from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.worker import settle
@@ -37,7 +38,7 @@ class Writing:
         self._task = context.partitionId() if context is not None else 0
         self._epoch: int | None = None
         self._accounting = Accounting()
-        self._parts: dict[tuple[str, int], list[pl.DataFrame]] = defaultdict(list)
+        self._frames: dict[str, list[pl.DataFrame]] = defaultdict(list)
 
     def take_rows(self, rows: Iterable[wire.Fields]) -> None:
         """Take in what earlier stages made."""
@@ -59,38 +60,39 @@ class Writing:
         if self._epoch is None:
             return
         self._accounting.check(but=self._job.program.observed)
-        for (target, partition), frames in sorted(self._parts.items()):
-            self._append(target, partition, pl.concat(frames, how="diagonal"), self._epoch)
+        for target, frames in sorted(self._frames.items()):
+            self._write(target, changes_of(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ())))
         rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.rows()]
         if rows:
-            table = pa.Table.from_pylist(rows)
-            writer = f"{self._job.id}/{self._task}"
-            opened(self._job.log).append_epoch(f"{self._job.name}.accounting", table, writer=writer, epoch=self._epoch, partition=0)
+            self._write(f"{self._job.name}.accounting", Changes(pl.DataFrame(rows)))
 
     def _keep(self, packets: Iterable[Packet]) -> None:
         for packet in packets:
-            self._parts[packet.target, packet.shard % self._topic(packet.target).partitions].append(packet.frame)
+            self._frames[packet.target].append(packet.frame)
 
-    def _append(self, target: str, partition: int, frame: pl.DataFrame, epoch: int) -> None:
-        topic = self._topic(target)
-        key = self._job.keys.get(target, ())
-        if key:
-            if OP in frame.columns:
-                frame = as_upserts(frame, key)
-            frame = frame.with_columns(key_text(frame, key).cast(pl.Binary).alias("_key"))
-            if OP in frame.columns:
-                frame = frame.with_columns((pl.col(OP) < 0).alias("_tombstone"))
-        wanted = [name for name in (*topic.columns.names, "_key", "_tombstone") if name in frame.columns]
-        opened(self._job.log).append_epoch(
-            topic.name,
-            frame.select(wanted).to_arrow(),
-            writer=f"{self._job.id}/{target}/{self._task}",
-            epoch=epoch,
-            partition=partition,
-        )
+    def _write(self, target: str, changes: Changes) -> None:
+        assert self._epoch is not None
+        writer = Writer(self._job.id, target, self._task, self._job.generation)
+        if failpoints.active:
+            failpoints.hit("sink.write.before")
+        self._job.outputs[target].write(writer, self._epoch, changes, partial(self._bury, target))
+        if failpoints.active:
+            failpoints.hit("sink.write.after")
 
-    def _topic(self, target: str) -> Topic:
-        return opened(self._job.log).topic(self._job.topics.get(target, target))
+    def _bury(self, target: str, records: pl.DataFrame, reasons: Sequence[str]) -> None:
+        nowhere = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(records.height)
+        letters = dead_letters(records, nowhere, target, pl.Series(reasons, dtype=pl.String))
+        self._write(dead_topic(target), Changes(letters))
+
+
+def changes_of(frame: pl.DataFrame, key: tuple[str, ...]) -> Changes:
+    """What an epoch means to an output with this key; without one, every record is a fact."""
+    if not key:
+        return Changes(frame)
+    if OP in frame.columns:
+        frame = as_upserts(frame, key)
+        return Changes(frame, frame.get_column(OP) < 0)
+    return Changes(frame.unique(subset=list(key), keep="last", maintain_order=True))
 
 
 class Written:

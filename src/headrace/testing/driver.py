@@ -26,7 +26,7 @@ from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
-from headrace.plan.plan import View
+from headrace.plan.plan import Output
 from headrace.plan.watermarks import LossBudget
 
 Moment = datetime | str
@@ -47,7 +47,7 @@ class TestDriver:
     ) -> None:
         plan = app.plan()
         self._sources = {source.name: source for source in plan.sources}
-        self._views = {output.name: output for output in plan.outputs if isinstance(output, View)}
+        self._outputs = {output.name: output for output in plan.outputs}
         self._program = compiled(plan, shards)
         for cut in self._program.cuts.values():
             raise cut.refuse_without_spark()
@@ -55,7 +55,7 @@ class TestDriver:
         counts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(self._sources, partitions)
         self._offsets = {name: [0] * counts.get(name, 1) for name in self._sources}
         self._progress = {name: Progress() for name in self._sources}
-        self._held: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in self._views}
+        self._held: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in self._outputs}
         self._side: dict[str, list[Row]] = {}
         self._accounting = Accounting()
         self._epoch = 0
@@ -94,11 +94,11 @@ class TestDriver:
         """Crash and come back: go on from what the state store holds."""
         self._runner.restart()
 
-    def rows(self, view: str) -> list[Row]:
-        """What a view holds, in the order of its keys."""
-        if view not in self._held:
-            raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(self._held) or 'none'}")
-        return [row for _, row in sorted(self._held[view].items(), key=lambda item: [(part is None, part) for part in item[0]])]
+    def rows(self, name: str) -> list[Row]:
+        """What a view holds, or the target of a sink would: in the order of its keys, or facts as they came. No server is asked."""
+        if name not in self._held:
+            raise PlanError(f"there is no view {name!r}, and no sink", hint=f"views and sinks: {', '.join(self._held)}")
+        return [row for _, row in sorted(self._held[name].items(), key=lambda item: [(part is None, part) for part in item[0]])]
 
     def late(self, stream: str) -> list[Row]:
         """The late records of a stream so far, with `step`, `reason`, `watermark` and the window they missed."""
@@ -149,17 +149,18 @@ class TestDriver:
         self._accounting.unite(accounting)
         self._before = time.after
         for target, frames in reached.items():
-            if target in self._views:
-                self._fold(self._views[target], frames)
+            if target in self._outputs:
+                self._fold(self._outputs[target], frames)
             else:
                 self._side.setdefault(target, []).extend(row for frame in frames for row in frame.to_dicts())
 
-    def _fold(self, view: View, frames: list[pl.DataFrame]) -> None:
-        held, names = self._held[view.name], view.node.columns.names
-        changelog = pl.concat(frames)
-        for row in (as_upserts(changelog, view.key) if OP in changelog.columns else changelog).to_dicts():
-            key = tuple(row[name] for name in view.key)
-            if row.get(OP, 1) > 0:
+    def _fold(self, output: Output, frames: list[pl.DataFrame]) -> None:
+        held, names, by = self._held[output.name], output.node.columns.names, output.folds_by
+        changelog = pl.concat(frames, how="diagonal")
+        for row in (as_upserts(changelog, by) if by and OP in changelog.columns else changelog).to_dicts():
+            # Facts are told apart by their number.
+            key = tuple(row[name] for name in by) if by else (len(held),)
+            if row.get(OP, 1) > 0 or not by:
                 held[key] = {name: row[name] for name in names}
             else:
                 held.pop(key, None)

@@ -12,6 +12,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, session, tumbling
 from headrace.core.errors import PlanError, SchemaError
+from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
 
 
@@ -268,3 +269,15 @@ def test_the_size_of_the_state_is_known_for_each_step_and_falls_when_windows_clo
         assert {size["step"]: size["rows"] for size in driver.state()} == {"page_views.window": 1, "page_views.group": 2}
         driver.advance("2026-01-01T12:11:01Z")
         assert {size["step"]: size["rows"] for size in driver.state()} == {"page_views.window": 1, "page_views.group": 1}
+
+
+def test_a_sink_is_collected_under_its_name_without_a_server() -> None:
+    app = Declaration("sinks")
+    clicks = app.stream("clicks", schema="page string, n bigint")
+    app.sink(clicks, LogTopic("all"), name="facts")
+    app.sink(clicks.group("page", ttl=None).agg(n="sum(n)"), LogTopic("sums"), name="latest")
+    with TestDriver(app) as driver:
+        driver.send("clicks", [{"page": "b", "n": 1}, {"page": "a", "n": 2}])
+        driver.send("clicks", [{"page": "b", "n": 3}])
+        assert [row["n"] for row in driver.rows("facts")] == [1, 2, 3]
+        assert driver.rows("latest") == [{"page": "a", "n": 2}, {"page": "b", "n": 4}]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.expressions.decimals import number, unscaled
-from headrace.operators.legible import as_json
+from headrace.schema.legible import as_json
 
 _CHUNK = 65_536
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

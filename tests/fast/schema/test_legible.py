@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import polars as pl
 
-from headrace.operators.legible import as_json
+from headrace.schema.legible import as_json
 
 BEYOND = 9_089_000_000_000_000_000
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

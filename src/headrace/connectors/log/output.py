@@ -1,0 +1,51 @@
+"""A topic of the embedded log as an output of the engine: the epoch stands in the header of the records it appends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from headrace.connectors.log.input import opened
+from headrace.connectors.output import Changes, DeadLetters, Writer
+from headrace.log.errors import Fenced
+from headrace.schema.legible import key_text
+
+
+@dataclass(frozen=True)
+class LogOutput:
+    """A topic by its name and the directory of its log; with a key, its records replace each other."""
+
+    directory: Path
+    topic: str
+    key: tuple[str, ...] = ()
+
+    def prepare(self, tasks: int) -> None:
+        """Topics of a job are made with it."""
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        log = opened(self.directory)
+        topic = log.topic(self.topic)
+        frame = changes.frame
+        if self.key:
+            frame = frame.with_columns(key_text(frame, self.key).cast(pl.Binary).alias("_key"))
+        if changes.removed is not None:
+            frame = frame.with_columns(changes.removed.alias("_tombstone"))
+        wanted = [name for name in (*topic.columns.names, "_key", "_tombstone") if name in frame.columns]
+        try:
+            stored = log.append_epoch(
+                topic.name,
+                frame.select(wanted).to_arrow(),
+                writer=writer.name,
+                epoch=epoch,
+                # The records of a key are always with the same task, and so in the same partition.
+                partition=writer.task % topic.partitions,
+                generation=writer.generation,
+            )
+        except Fenced as error:
+            raise writer.fenced() from error
+        return not any(part.repeated for part in stored)
+
+    def publish(self, job: str, epoch: int) -> None:
+        """What is appended is seen at once."""

@@ -1,0 +1,58 @@
+"""Where a sink writes, and by which key its rows replace each other: what does not fit is refused before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from headrace.core.errors import PlanError
+from headrace.plan.nodes import Node, column
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A place in another system as a user declares it; nothing is connected."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns by which its rows are told apart; none: those of the results."""
+        ...
+
+    @property
+    def append_only(self) -> bool:
+        """Whether it can only be added to."""
+        ...
+
+    @property
+    def replaces(self) -> bool:
+        """Whether facts, too, replace earlier ones of their key."""
+        ...
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """Raise if it cannot take these columns, of which `key` tells rows apart, or if its client is missing."""
+        ...
+
+
+def folding_key(node: Node, target: Target) -> tuple[str, ...]:
+    """The columns by which a target has one row a key; none if it takes facts one after the other."""
+    return target.key or node.keys if node.changes or (target.key and target.replaces) else ()
+
+
+def check_target(sink: str, node: Node, target: Any, where: str | None) -> Target:
+    """A target as such; raises if it is none, or cannot take the results of a node."""
+    if not isinstance(target, Target):
+        raise PlanError(
+            f"sink {sink!r}: {target!r} is no target", hint='write to hr.log("topic"), hr.postgres("table", ...), ...', where=where
+        )
+    for part in target.key:
+        column(node, part, f"key of sink {sink!r}")
+    key = folding_key(node, target)
+    if node.changes and not key:
+        raise PlanError(
+            f"sink {sink!r}: results of {node.name!r} replace earlier ones, and nothing tells which",
+            hint="keep the columns of its key",
+            where=where,
+        )
+    target.check(node.columns, key)
+    return target
