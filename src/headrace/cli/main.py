@@ -21,7 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import accounting, compact, demo, doctor, explain, groups, places, produce, render, run, tail, topics
+from headrace.cli import accounting, compact, demo, doctor, explain, groups, lateness, places, produce, render, run, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "run": run.run,
     "explain": explain.explain,
     "accounting": accounting.accounting,
+    "lateness": lateness.lateness,
     "topics": topics.app,
     "produce": produce.produce,
     "tail": tail.tail,

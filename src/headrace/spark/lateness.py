@@ -26,8 +26,9 @@ class Times:
     column: str
     limit: int
 
-    def lateness_ahead(self, start: Position, end: Position, seen: Progress) -> dict[int, Lateness]:
+    def lateness_ahead(self, start: Position, end: Position, seen: Progress, newest: int | None = None) -> dict[int, Lateness]:
         """How late the newest records from one position up to another are, by partition, after what was seen before."""
+        newest = NEWEST if newest is None else newest
         found = {}
         for partition, last in end.items():
             first = start.get(partition, 0)
@@ -35,7 +36,7 @@ class Times:
                 continue
             reach = seen.partitions.get(partition)
             highs = [] if reach is None else [reach.latest]
-            begin = max(first, last - NEWEST)
+            begin = max(first, last - newest)
             if begin > first:
                 highs += self.source.ahead({partition: first}, {partition: begin}, None, self.limit).latest.values()
             found[partition] = self.lateness(partition, begin, last, max(highs, default=None))
