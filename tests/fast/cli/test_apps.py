@@ -31,6 +31,14 @@ def test_explain_tells_each_step_with_its_lane_and_state(headrace, file):
     assert window["bound"] == "1 minute behind the watermark"
 
 
+def test_explain_tells_when_sample_events_have_their_results(headrace, file):
+    first, _ = headrace("explain", file, "--time").rows
+    assert (first["event_time"], first["made_up"]) == ("2026-01-01T12:00:00Z", True)
+    assert (first["step"], first["fires_at"], first["closed_by"]) == (
+        "page_views.where.window", "2026-01-01T12:01:00Z", "2026-01-01T12:01:30Z",
+    )  # fmt: skip
+
+
 def test_an_app_is_found_by_its_name_or_its_variable(headrace, file):
     file.write_text(file.read_text() + 'other = hr.App("other", home=app.settings.home)\n')
     answer = headrace("explain", file)

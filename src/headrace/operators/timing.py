@@ -1,0 +1,145 @@
+"""What becomes of an event time in a plan: the windows it falls into, when each gives out results, and when it would be late.
+
+The watermark reaches a moment when every partition that is not idle has had a record that is later by the stream's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import singledispatch
+
+import polars as pl
+
+from headrace.core.clock import to_datetime
+from headrace.core.durations import microseconds, spelled
+from headrace.operators.disorder import chosen_bound
+from headrace.operators.emission import Emission
+from headrace.operators.intervals import IntervalSpec
+from headrace.operators.time import BEGINNING, END
+from headrace.operators.windowing import windowed
+from headrace.plan.aggregation import WindowAggregate
+from headrace.plan.nodes import Node, Source
+from headrace.plan.plan import Plan
+from headrace.plan.windows import Count, Hopping, Session, Sliding
+
+# Of so many windows that hold an event all are told, of more the first and the last.
+_FEW = 4
+# The time of a window's result is its last moment.
+_TICK = 1
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One window that an event of a stream falls into, or a result it is part of.
+
+    `fires_at` is where the watermark must be for the window to give out its result, `closed_by` the event time of a record that brings it
+    there. From the watermark `late_at` on, which a record of `late_by` brings, an event of this time is late; None where it never is, or
+    where an earlier step decides.
+    """
+
+    stream: str
+    event_time: datetime
+    step: str
+    window: str
+    windows: int
+    window_start: datetime | None
+    window_end: datetime | None
+    fires_at: datetime | None
+    closed_by: datetime | None
+    early: str
+    corrected: str
+    late_at: datetime | None
+    late_by: datetime | None
+
+
+def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
+    """What becomes of an event time of a stream in each step with windows, in the order in which it meets them."""
+    source = next(node for node in plan.sources if node.name == stream)
+    # Which moments reach a step: the event itself, or the results that it is part of.
+    moments: dict[str, list[int]] = {source.name: [event_time]}
+    for node in plan.nodes:
+        came = sorted({moment for before in node.inputs for moment in moments.get(before.name, ())})
+        if not came:
+            continue
+        moments[node.name] = came
+        if isinstance(node, WindowAggregate):
+            spans = sorted({span for moment in came for span in spans_of(node.window, moment)})
+            yield from _timed(node, source, event_time, spans)
+            moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]
+
+
+def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[Span]) -> Iterator[Timing]:
+    # A window that ends with an event holds its end.
+    beyond = _TICK if isinstance(node.window, Sliding | Count) else 0
+    # A result comes in time where the event it is made of did.
+    late_at = spans[-1][1] + beyond + microseconds(node.kept) if spans and not _windowed_before(node) else END
+    words = (_early(node), _corrected(node))
+    for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
+        yield Timing(
+            source.name, to_datetime(event_time), node.name, str(node.window), len(spans), _moment(start), _moment(stop),
+            _moment(stop + beyond), _record(source, stop + beyond), *words, _moment(late_at), _record(source, late_at),
+        )  # fmt: skip
+
+
+def _windowed_before(node: Node) -> bool:
+    return any(isinstance(before, WindowAggregate) or _windowed_before(before) for before in node.inputs)
+
+
+@singledispatch
+def spans_of(window: object, moment: int) -> list[Span]:
+    """The start and end of every window that holds a moment; a session as it is if nothing else comes."""
+    spec = windowed(window, Emission((), ()))
+    assert isinstance(spec, IntervalSpec)
+    start, stop = (bound.item() for bound in spec.layout.bounds(pl.Series([moment], dtype=pl.Int64)))
+    return [] if start is None else [(start, stop)]
+
+
+@spans_of.register
+def _(window: Hopping, moment: int) -> list[Span]:
+    size, hop, offset = (microseconds(length) for length in (window.size, window.hop, window.offset))
+    last = (moment - offset) // hop * hop + offset
+    first = ((moment - offset - size) // hop + 1) * hop + offset
+    return [(start, start + size) for start in range(first, last + 1, hop)]
+
+
+@spans_of.register
+def _(window: Session, moment: int) -> list[Span]:
+    return [(moment, moment + microseconds(window.gap))]
+
+
+@spans_of.register
+def _(window: Sliding, moment: int) -> list[Span]:
+    return [(moment - microseconds(window.length), moment)]
+
+
+@spans_of.register
+def _(_: Count, moment: int) -> list[Span]:
+    return [(moment, moment)]
+
+
+def _record(source: Source, watermark: int) -> datetime | None:
+    if source.watermark is None or not BEGINNING < watermark < END:
+        return None
+    return to_datetime(watermark + chosen_bound(source.watermark, None))
+
+
+def _moment(time: int) -> datetime | None:
+    return to_datetime(time) if BEGINNING < time < END else None
+
+
+def _early(node: WindowAggregate) -> str:
+    emit = node.emit
+    parts = [f"each time the watermark passes a multiple of {spelled(emit.early)}"] if emit.early is not None else []
+    parts += [f"after {emit.every:,} records"] if emit.every is not None else []
+    return " and ".join(parts)
+
+
+def _corrected(node: WindowAggregate) -> str:
+    if not node.emit.until:
+        return ""
+    how = f"each time the watermark passes a multiple of {spelled(node.emit.late)}" if node.emit.late else "at once"
+    return f"{how}, {node.emit.mode}, until the watermark is {spelled(node.emit.until)} past its end"
