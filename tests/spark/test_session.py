@@ -9,6 +9,7 @@ import pytest
 
 PROGRAM = """
 import json, os, sys
+import pyspark
 from pathlib import Path
 from pyspark import SparkContext
 from headrace.core.settings import Settings
@@ -31,14 +32,21 @@ def listening(pid):
 
 running = session(Settings(master="local[1]", driver_memory="512m"), name="test", cores=1, output=Path(sys.argv[1]))
 process = SparkContext._gateway.proc
-rows = running.range(3).mapInPandas(lambda frames: frames, "id long").count()
+
+def interpreter(frames):
+    import pyspark
+    for frame in frames:
+        yield frame.assign(id=len(frame), python=sys.executable, spark=pyspark.__file__)[["id", "python", "spark"]].head(1)
+
+(worker,) = running.range(3, numPartitions=1).mapInPandas(interpreter, "id long, python string, spark string").collect()
 told = {
-    "rows": rows,
+    "rows": worker["id"],
     "listening": listening(process.pid),
     "state": {name: running.conf.get(name) for name in STATE} == STATE,
     "zone": running.conf.get("spark.sql.session.timeZone"),
     "ui": running.conf.get("spark.ui.enabled"),
-    "python": running.sparkContext.pythonExec == sys.executable,
+    "python": worker["python"] == sys.executable,
+    "compiled": worker["spark"] == pyspark.__file__,
     "own terminal": os.getsid(process.pid) != os.getsid(0),
 }
 stop(running)
@@ -68,7 +76,7 @@ def test_a_session_is_quiet_local_and_ends_with_its_jvm(tmp_path):
     loopback = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
     assert set(told.pop("listening")) <= loopback
     assert told == {
-        "rows": 3, "state": True, "zone": "UTC", "ui": "false", "python": True, "own terminal": True, "ended": True,
+        "rows": 3, "state": True, "zone": "UTC", "ui": "false", "python": True, "compiled": True, "own terminal": True, "ended": True,
     }  # fmt: skip
     assert (tmp_path / "spark.log").exists()
 

@@ -21,7 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import accounting, compact, demo, doctor, explain, groups, lateness, places, produce, render, run, tail, topics
+from headrace.cli import accounting, compact, demo, doctor, explain, groups, lateness, places, prepare, produce, render, run, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "groups": groups.app,
     "compact": compact.compact,
     "doctor": doctor.doctor,
+    "prepare": prepare.prepare,
 }
 
 app = typer.Typer(

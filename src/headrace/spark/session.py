@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
+from headrace.spark.starting import java_options, set_python
 
 _PATIENCE = 30
 
@@ -43,10 +43,10 @@ LOCAL = {
     ),
 }
 PROCESSES = {
-    # Some `chmod` are left, and this is the quick way to start them.
-    "spark.driver.extraJavaOptions": "-Djdk.lang.Process.launchMechanism=VFORK",
     # Elsewhere this package may come too late for it, with the first task.
     "spark.python.daemon.module": "headrace.spark.daemon",
+    # It is set for some kinds of workers only, which then have a parent of their own, and start by starting that.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 QUIET = {
     "spark.ui.enabled": "false",
@@ -69,16 +69,17 @@ def session(
     What Spark itself prints goes to the file `output`, if one is given. With it the JVM has no part in the terminal either:
     Ctrl-C reaches this process alone, which then decides.
     """
-    # The workers must be this very interpreter: another one has neither Headrace nor its libraries.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    local = settings.master.startswith("local")
+    set_python(local=local)
     os.environ.setdefault(THREADS, "1")
-    if settings.master.startswith("local"):
+    if local:
         # Else the driver listens on every address the machine has.
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     options = {
         "spark.master": settings.master,
         "spark.app.name": name,
         "spark.driver.memory": settings.driver_memory,
+        "spark.driver.defaultJavaOptions": java_options(),
         # Workers talk to Spark thousands of times a second; a socket of the machine's own is quicker than one of the network.
         "spark.python.unix.domain.socket.enabled": "true",
         # A second attempt of a task that still runs would write beside it.
@@ -89,7 +90,7 @@ def session(
         **MEANING,
         **QUIET,
         **STATE,
-        **(LOCAL | PROCESSES if settings.master.startswith("local") else {}),
+        **(LOCAL | PROCESSES if local else {}),
         **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
         **(config or {}),
     }
@@ -152,14 +153,14 @@ def _activate(chosen: SparkSession) -> None:
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(chosen._jsparkSession)  # noqa: SLF001
 
 
-def shutdown() -> None:
+def shutdown(patience: float = _PATIENCE) -> None:
     """Stop the Spark of this process, if it runs one."""
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - see job_session
-        stop(SparkSession.builder.getOrCreate())
+        stop(SparkSession.builder.getOrCreate(), patience)
 
 
-def stop(running: SparkSession) -> None:
-    """Stop a session and its JVM, and wait until that is gone."""
+def stop(running: SparkSession, patience: float = _PATIENCE) -> None:
+    """Stop a session and its JVM, and wait until that is gone, which it is after `patience` seconds at the latest."""
     gateway = SparkContext._gateway  # noqa: SLF001 - Spark keeps its JVM for the next session of the process, and has no other way in
     running.stop()
     if gateway is None or gateway.proc is None:
@@ -167,7 +168,7 @@ def stop(running: SparkSession) -> None:
     gateway.shutdown()
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(_PATIENCE)
+        gateway.proc.wait(patience)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()

@@ -105,12 +105,20 @@ def test_a_slip_in_the_settings_is_red_with_its_hint(tmp_path, monkeypatch):
     assert check.found.endswith("headrace.toml, line 1)")
 
 
+def test_a_slow_start_is_a_warning_until_it_is_prepared(tmp_path):
+    archive = tmp_path / "spark.jsa"
+    assert doctor.check_start(archive).status == "warn"
+    assert "headrace prepare" in doctor.check_start(archive).remedy
+    archive.touch()
+    assert doctor.check_start(archive).status == "ok"
+
+
 def test_the_command_prints_one_line_a_check_and_ends_with_1_when_one_is_red(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     assert main.execute(["doctor", "--no-spark"]) == 1
     checks = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert list(checks) == ["settings", "python", "java", "ports", "memory", "disk"]
+    assert list(checks) == ["settings", "python", "java", "ports", "memory", "disk", "start"]
     assert checks["java"]["status"] == "red"
     assert checks["java"]["remedy"]
 

@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 TOOLS = ["sh", "dirname", "cat", "cksum", "sed", "grep", "id", "uname", "rm", "mkdir", "ln"]
 JAVA_17 = """echo 'openjdk version "17.0.9" 2023-10-17' >&2"""
+# What `headrace prepare` leaves.
+PREPARED = "mkdir -p .venv/share/headrace; : > .venv/share/headrace/spark.jsa"
 
 
 class Machine:
@@ -35,9 +37,9 @@ class Machine:
         file.chmod(0o755)
         return file
 
-    def fake_python(self, pip: str) -> None:
-        """A new enough Python whose virtual environments have a made-up pip; each of its calls is one line in `calls`."""
-        inside = self.program("spare/python", f'case $2 in pip) echo "$@" >> {self.checkout}/calls; {pip} ;; esac')
+    def fake_python(self, pip: str, headrace: str = "true") -> None:
+        """A new enough Python whose virtual environments have a made-up pip and Headrace; each call of pip is one line in `calls`."""
+        inside = self.program("spare/python", f'case $2 in pip) echo "$@" >> {self.checkout}/calls; {pip} ;; headrace) {headrace} ;; esac')
         self.program("python3.11", f'if [ "$2" = venv ]; then mkdir -p "$4/bin" && ln -sf {inside} "$4/bin/python"; fi')
 
     def calls(self) -> list[str]:
@@ -134,7 +136,7 @@ def test_any_other_failure_of_pip_is_kept_in_a_file(machine):
 
 
 def test_a_second_set_up_installs_nothing_and_a_changed_lock_installs_again(machine):
-    machine.fake_python(pip="true")
+    machine.fake_python(pip="true", headrace=PREPARED)
     machine.program("java", JAVA_17)
     assert machine.setup("java").returncode == 0
     installed = machine.calls()
@@ -144,6 +146,18 @@ def test_a_second_set_up_installs_nothing_and_a_changed_lock_installs_again(mach
         lock.write("# changed\n")
     assert machine.setup("java").returncode == 0
     assert machine.calls() == installed * 2
+
+
+def test_spark_is_prepared_when_java_is_there_and_what_fails_of_it_stops_nothing(machine):
+    machine.program("java", JAVA_17)
+    machine.fake_python(pip="true", headrace="echo no room; exit 1")
+    assert "running Spark once" not in machine.setup().stdout
+    answer = machine.setup("java")
+    assert (answer.returncode, "keeps its usual start" in answer.stderr) == (0, True)
+    assert "no room" in (machine.checkout / ".venv" / "setup.log").read_text()
+    machine.fake_python(pip="true", headrace=PREPARED)
+    assert "running Spark once" in machine.setup("java").stdout
+    assert machine.setup("java").stdout == ""
 
 
 def test_on_debian_as_root_a_missing_package_is_installed(machine):

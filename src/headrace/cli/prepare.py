@@ -1,0 +1,15 @@
+"""`headrace prepare`: quicker starts from now on."""
+
+from __future__ import annotations
+
+from headrace.cli import render
+
+
+def prepare() -> None:
+    """Make Spark start in half the time from now on: run it once and keep what it loads, about 200 MB beside this Python."""
+    from headrace.ops.prepare import prepare as run
+    from headrace.spark.starting import ARCHIVE
+
+    with render.console(stderr=True).status("running Spark once, to keep what it loads (about a minute) ..."):
+        size = run(ARCHIVE)
+    render.note(f"Spark starts quicker from now on, with {ARCHIVE} ({size / (1 << 20):.0f} MiB)")
