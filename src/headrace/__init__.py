@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.api.windows import hopping as hopping
     from headrace.api.windows import loss_budget as loss_budget
     from headrace.api.windows import perfect as perfect
+    from headrace.api.windows import processing_time as processing_time
     from headrace.api.windows import session as session
     from headrace.api.windows import sliding as sliding
     from headrace.api.windows import tumbling as tumbling
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headrace.core.errors import PlanError as PlanError
     from headrace.core.errors import SchemaError as SchemaError
     from headrace.core.errors import SettingsError as SettingsError
+    from headrace.core.remarks import PlanWarning as PlanWarning
     from headrace.core.secret import Secret as Secret
     from headrace.core.settings import Settings as Settings
     from headrace.core.settings import load_settings as load_settings
@@ -59,6 +61,7 @@ _HOME = {
     "Log": "headrace.log.log",
     "LogError": "headrace.core.errors",
     "PlanError": "headrace.core.errors",
+    "PlanWarning": "headrace.core.remarks",
     "Producer": "headrace.log.producer",
     "SchemaError": "headrace.core.errors",
     "Secret": "headrace.core.secret",
@@ -81,6 +84,7 @@ _HOME = {
     "log": "headrace.log",
     "loss_budget": "headrace.api.windows",
     "perfect": "headrace.api.windows",
+    "processing_time": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
     "session": "headrace.api.windows",
     "sliding": "headrace.api.windows",

@@ -11,6 +11,8 @@ from headrace.testing.scenarios.job import JobEngine, midpoint
 from headrace.testing.scenarios.performance import perform
 from headrace.testing.scenarios.scenario import Scenario
 
+# A story may do what the engine warns of.
+pytestmark = pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 FILES = sorted((Path(__file__).parents[2] / "scenarios").glob("*.yaml"))
 
 

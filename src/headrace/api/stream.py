@@ -16,6 +16,7 @@ from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
 from headrace.plan.aggregates import aggregation
 from headrace.plan.aggregation import PANE_COLUMNS, GroupAggregate, WindowAggregate
+from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import RETRACTING, Emit
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
@@ -118,7 +119,7 @@ class Stream:
     def window(self, window: Window, by: Names = ()) -> Windowed:
         """Windows in event time, per key if `by` names columns; `agg` says what is computed in each."""
         at = caller()
-        if not self.node.watermarked:
+        if not self.node.watermarked and not isinstance(window, ProcessingTime):
             raise PlanError(
                 f"{self.name!r} has windows but no watermark",
                 why="no window would ever close",

@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.core.durations import Duration, duration
 from headrace.plan.calendar import Calendar
+from headrace.plan.clocked import ProcessingTime
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded, LossBudget
 from headrace.plan.windows import Count, Custom, Global, Hopping, Session, Sliding
 
@@ -91,6 +92,18 @@ def count_window(records: int, *, every: int | None = None) -> Count:
     '100 records every 10'
     """
     return Count(records, records if every is None else every)
+
+
+def processing_time(window: Duration | Hopping) -> ProcessingTime:
+    """Windows of the wall clock at which the job takes records in: of one size, or `hr.hopping(...)`.
+
+    A replay takes records in at another time, so it gives other results; event time does not. An epoch that is done again after a crash
+    gives the same ones.
+
+    >>> str(processing_time("1 minute"))
+    'processing time, tumbling 1 minute'
+    """
+    return ProcessingTime(window if isinstance(window, Hopping) else tumbling(window))
 
 
 def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:

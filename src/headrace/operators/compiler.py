@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.operators import (  # noqa: F401 - each registers its operators
     candidates,
+    clocked,
     counting,
     dedup,
     grouping,

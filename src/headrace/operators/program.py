@@ -12,6 +12,7 @@ from functools import cached_property
 import polars as pl
 import pyarrow as pa
 
+from headrace.operators.clocked import ClockedSpec
 from headrace.operators.contract import Stateful
 from headrace.operators.cut import Cut
 from headrace.operators.entry import Entry
@@ -21,7 +22,7 @@ from headrace.operators.flow import Flow
 from headrace.operators.packet import Packet
 from headrace.operators.passage import Passage, Place, Result
 from headrace.operators.store import Store
-from headrace.operators.time import EpochTime
+from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.plan.expressions import Typed
 
 
@@ -85,6 +86,14 @@ class Program:
         """When everything of a moment is out: the end of the last window that it, or a result it is part of, can be in."""
         return max((self._closing(origin.flow, moment) for origin in self.origins.values()), default=moment)
 
+    def last_end(self, clock: int) -> int:
+        """The end of the last window of the wall clock that a record taken in at this moment is in; none: before all time."""
+        return max((spec.last_end(clock) for spec in self._clocked), default=BEGINNING)
+
+    def next_end(self, clock: int) -> int:
+        """The first end of a window of the wall clock behind this moment; none: after all time."""
+        return min((spec.next_end(clock) for spec in self._clocked), default=END)
+
     def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int) -> Result:
         """Take in a batch of a source's records, with their `_partition` and `_offset`; a time above `limit` is not believed."""
         return Passage(self, time, source).ingest(records, limit)
@@ -110,6 +119,10 @@ class Program:
     def observed(self) -> frozenset[str]:
         """Steps that may drop and multiply records unseen: only what goes in and what comes out is counted."""
         return frozenset(cut.step for cut in self.cuts.values() if cut.transforms)
+
+    @property
+    def _clocked(self) -> list[ClockedSpec]:
+        return [operator.entry.spec for operator in self.operators.values() if isinstance(operator.entry.spec, ClockedSpec)]
 
     def _closing(self, flow: Flow, moment: int) -> int:
         behind = [*flow.branches, *(self.cuts[name].flow for name in flow.exits if name in self.cuts)]

@@ -14,10 +14,13 @@ class EpochTime:
     """The number of an epoch and its watermark before and after it, in microseconds since 1970.
 
     The records of the epoch are judged by the watermark before it; then time moves to the one after it and windows fire.
-    `idle` says that time moved because the stream was silent, not because of an event.
+    `idle` says that time moved because the stream was silent, not because of an event. `clock` is the wall clock when the epoch was
+    planned, `clock_before` that of the epoch before it; they never go back.
     """
 
     epoch: int
     before: int
     after: int
     idle: bool = False
+    clock_before: int = BEGINNING
+    clock: int = BEGINNING

@@ -20,6 +20,7 @@ from headrace.operators.intervals import IntervalSpec
 from headrace.operators.time import BEGINNING, END
 from headrace.operators.windowing import windowed
 from headrace.plan.aggregation import WindowAggregate
+from headrace.plan.clocked import ProcessingTime
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
 from headrace.plan.windows import Count, Hopping, Session, Sliding
@@ -66,7 +67,10 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
         if not came:
             continue
         moments[node.name] = came
-        if isinstance(node, WindowAggregate):
+        if isinstance(node, WindowAggregate) and isinstance(node.window, ProcessingTime):
+            # The wall clock decides, not the event.
+            moments[node.name] = []
+        elif isinstance(node, WindowAggregate):
             spans = sorted({span for moment in came for span in spans_of(node.window, moment)})
             yield from _timed(node, source, event_time, spans)
             moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]

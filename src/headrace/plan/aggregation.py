@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from headrace.plan.clocked import ProcessingTime
 from headrace.plan.emit import DISCARDING, ON_TIME, Emit
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Memory, Named, Step
@@ -92,6 +93,11 @@ class WindowAggregate(Aggregation):
     @property
     def changes(self) -> bool:
         return super().changes or self.emit.retracts
+
+    @property
+    def watermarked(self) -> bool:
+        """Results of the wall clock have no event time."""
+        return super().watermarked and not isinstance(self.window, ProcessingTime)
 
     @property
     def restates(self) -> bool:

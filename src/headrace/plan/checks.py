@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
+from headrace.core.remarks import warn
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
+from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node
@@ -31,6 +33,8 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_a_top_without_an_end(node)
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
+        refuse_lateness_of_the_wall_clock(node)
+        warn_of_the_wall_clock(node)
 
 
 def refuse_a_session_over_changes(node: Node) -> None:
@@ -180,6 +184,34 @@ def refuse_a_ttl_without_time(node: Node) -> None:
             f"ttl of {node.name!r}: {node.input.name!r} has no event time",
             why="ttl is counted in event time, so nothing would ever be forgotten",
             hint="declare the stream with time= and watermark=, or spell out ttl=None",
+            where=node.where,
+        )
+
+
+def refuse_lateness_of_the_wall_clock(node: Node) -> None:
+    if not isinstance(node, WindowAggregate) or not isinstance(node.window, ProcessingTime):
+        return
+    if node.input.changes or node.input.restates:
+        fact, why = f"over {node.input.name!r}, whose results change", "what is taken back comes at another time than what it takes back"
+        hint = "take the changes as facts first: .to_stream(), or use windows in event time"
+    elif node.emit != Emit(every=node.emit.every, mode=node.emit.mode):
+        fact, why = "with early= or until=", "nothing is late by the wall clock, and nothing happens between two epochs"
+        hint = "leave them out; every= and mode= may stay"
+    elif any(call.function in ("first", "last") for call in node.calls):
+        fact, why = "with first or last", "all records of an epoch come at one time, so none of them is the first"
+        hint = "min_by(value, time) and max_by(value, time)"
+    else:
+        return
+    raise PlanError(f"windows of processing time {fact}: {node.name!r}", why=why, hint=hint, where=node.where)
+
+
+def warn_of_the_wall_clock(node: Node) -> None:
+    if isinstance(node, WindowAggregate) and isinstance(node.window, ProcessingTime):
+        warn(
+            f"{node.name!r} has windows by the wall clock: {node.window}",
+            why="a record is counted when the job happens to read it, so a replay, a second version of the job, or a job that catches up "
+            "after a stop gives other results",
+            hint="windows in event time do not: hr.tumbling(...) over a stream with time= and watermark=",
             where=node.where,
         )
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from headrace.connectors.input import Ahead
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.watermarks import LossBudget
@@ -48,6 +49,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "progress": progress,
             "watermark": BEGINNING,
             "idle": False,
+            "clock": BEGINNING,
+            "due": BEGINNING,
             "limits": dict.fromkeys(self._job.inputs, END),
             "ended": False,
         }
@@ -67,23 +70,21 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
         for name, source in self._job.inputs.items():
+            begin = _numbers(start["positions"][name])
             end = self._target[name] if self._target is not None else source.end()
-            ahead = source.ahead(_numbers(start["positions"][name]), end, rows, believed[name])
+            ahead = source.ahead(begin, end, rows, believed[name])
             positions[name] = _texts(ahead.position)
             moved |= positions[name] != start["positions"][name]
-            before = Progress.from_json(start["progress"][name])
-            seen = before.observe(ahead.latest, now)
-            rule, time = self._job.watermarks[name], self._job.program.origins[name].time
-            if isinstance(rule, LossBudget) and time is not None:
-                times = Times(source, time, believed[name])
-                seen = seen.learn(rule, times.lateness_ahead(_numbers(start["positions"][name]), ahead.position, before))
-            progress[name] = seen if rule is None else seen.advance(rule, now, self._job.program.closing)
+            progress[name] = self._progress(name, start, ahead, now)
         timed = [reach for name, reach in progress.items() if self._job.watermarks[name] is not None]
         watermark, idle = united(timed, start["watermark"])
         ended = bool(start["ended"])
         if not moved and self._job.until == "end" and not ended:
             watermark, idle, ended = END, False, True
-        if not moved and watermark == start["watermark"] and ended == start["ended"]:
+        clock = max(start["clock"], now)
+        # Windows of the wall clock end without a record or a watermark that moves.
+        due = self._job.program.next_end(start["clock"]) <= min(clock, start["due"])
+        if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
             return start
         return {
             "epoch": start["epoch"] + 1,
@@ -91,6 +92,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "progress": {name: reach.to_json() for name, reach in progress.items()},
             "watermark": watermark,
             "idle": idle,
+            "clock": clock,
+            "due": max(start["due"], self._job.program.last_end(clock)) if moved else start["due"],
             "limits": believed,
             "ended": ended,
         }
@@ -98,7 +101,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if start["epoch"] == end["epoch"]:
             return []
-        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"])
+        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], start["clock"], end["clock"])
         ranges = [
             Range(name, int(partition), start["positions"][name].get(partition, 0), last)
             for name, positions in end["positions"].items()
@@ -119,6 +122,16 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         number, ranges, time, limits = partition.value
         yield batch_of(self._job, ranges, time, limits, beats=number == 0)
+
+    def _progress(self, name: str, start: Offset, ahead: Ahead, now: int) -> Progress:
+        """How far a stream's event time is when the records ahead are taken in."""
+        before = Progress.from_json(start["progress"][name])
+        seen = before.observe(ahead.latest, now)
+        rule, time = self._job.watermarks[name], self._job.program.origins[name].time
+        if isinstance(rule, LossBudget) and time is not None:
+            times = Times(self._job.inputs[name], time, self._limit(name, now))
+            seen = seen.learn(rule, times.lateness_ahead(_numbers(start["positions"][name]), ahead.position, before))
+        return seen if rule is None else seen.advance(rule, now, self._job.program.closing)
 
     def _limit(self, name: str, now: int) -> int:
         rule = self._job.watermarks[name]

@@ -15,7 +15,8 @@ from headrace.operators.time import EpochTime
 
 SCHEMA = pa.schema([
     ("shard", pa.int32()), ("target", pa.string()), ("kind", pa.string()), ("epoch", pa.int64()),
-    ("before", pa.int64()), ("after", pa.int64()), ("idle", pa.bool_()), ("blob", pa.binary()),
+    ("before", pa.int64()), ("after", pa.int64()), ("idle", pa.bool_()),
+    ("clock_before", pa.int64()), ("clock", pa.int64()), ("blob", pa.binary()),
 ])  # fmt: skip
 # Rows that are no packets: a beat tells every shard of every level that time moved; counts carry the accounting.
 BEAT, COUNTS = "#beat", "#counts"
@@ -27,7 +28,7 @@ class Fields(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-Line = tuple[int, str, str, int, int, int, bool, bytes]
+Line = tuple[int, str, str, int, int, int, bool, int, int, bytes]
 
 
 def lines(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int], time: EpochTime, home: int) -> list[Line]:
@@ -37,7 +38,8 @@ def lines(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int
     if counts:
         made.append((home, COUNTS, "", json.dumps(counts).encode()))
     made += [(shard, BEAT, "", b"") for shard in beats]
-    return [(shard, target, kind, time.epoch, time.before, time.after, time.idle, blob) for shard, target, kind, blob in made]
+    moment = (time.epoch, time.before, time.after, time.idle, time.clock_before, time.clock)
+    return [(shard, target, kind, *moment, blob) for shard, target, kind, blob in made]
 
 
 def batch(made: list[Line]) -> pa.RecordBatch:
@@ -54,4 +56,4 @@ def packets(arrived: Iterable[Fields]) -> Iterator[Packet]:
 
 
 def time_of(row: Fields) -> EpochTime:
-    return EpochTime(row["epoch"], row["before"], row["after"], row["idle"])
+    return EpochTime(row["epoch"], row["before"], row["after"], row["idle"], row["clock_before"], row["clock"])

@@ -60,6 +60,7 @@ class TestDriver:
         self._accounting = Accounting()
         self._epoch = 0
         self._before = BEGINNING
+        self._clock = self._wall = BEGINNING
         self._now: int | None = None if starts_at is None else _micros(starts_at)
 
     def send(self, stream: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> None:
@@ -82,7 +83,7 @@ class TestDriver:
     def advance(self, to: Moment) -> None:
         """Event time comes to `to` in every stream: windows that end by then fire."""
         moment = _micros(to)
-        self._now = max(self._now or moment, moment)
+        self._now = self._wall = max(self._now or moment, moment)
         self._progress = {name: replace(progress, watermark=max(progress.watermark, moment)) for name, progress in self._progress.items()}
         self._run({}, moment)
 
@@ -136,6 +137,7 @@ class TestDriver:
     def _observe(
         self, latest: Mapping[str, Mapping[int, int]], now: int, lateness: Mapping[str, Mapping[int, Lateness]] | None = None
     ) -> None:
+        self._wall = now
         for name, source in self._sources.items():
             seen = self._progress[name].observe(latest.get(name, {}), now)
             if lateness is not None and isinstance(source.watermark, LossBudget):
@@ -144,7 +146,9 @@ class TestDriver:
 
     def _run(self, batches: Mapping[str, pl.DataFrame], after: int, idle: bool = False) -> None:
         self._epoch += 1
-        time = EpochTime(self._epoch, self._before, max(after, self._before), idle)
+        clock = max(self._clock, self._wall)
+        time = EpochTime(self._epoch, self._before, max(after, self._before), idle, self._clock, clock)
+        self._clock = clock
         reached, accounting = self._runner.epoch(batches, time, self._limit(batches))
         self._accounting.unite(accounting)
         self._before = time.after

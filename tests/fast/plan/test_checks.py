@@ -9,7 +9,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import count_window, perfect, session, sliding, tumbling
+from headrace.api.windows import count_window, perfect, processing_time, session, sliding, tumbling
 from headrace.core.errors import PlanError
 from headrace.log.target import LogTopic
 
@@ -68,6 +68,14 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
             .dedup("page", ttl="1 day"),
             "whose panes say again what earlier ones said", "discarding",
         ),
+        (
+            lambda clicks, _: clicks.window(processing_time("1m"), by="page").agg(n="count(*)").emit(until="1h"),
+            "processing time with early= or until=", "leave them out",
+        ),
+        (lambda clicks, _: clicks.to_table("page").window(processing_time("1m")).agg(n="count(*)"), "over the table", "to_stream"),
+        (lambda clicks, _: clicks.window(processing_time("1m")).agg(n="first(page)"), "with first or last", "min_by"),
+        (lambda clicks, _: clicks.window(processing_time("1m")).agg(n="count(*)").window(tumbling("1m")).agg(n="sum(n)"),
+         "has windows but no watermark", "watermark="),
         (lambda clicks, _: clicks.dedup("page"), r"dedup\('page'\) of 'clicks' has no ttl", "ttl=None"),
         (lambda clicks, _: clicks.distinct(), r"distinct\(\) of 'clicks' has no ttl", "ttl=None"),
         (lambda _, pages: pages.with_previous(by="page", ttl=None).to_table("page"), "'pages', which has no event time", "watermark="),

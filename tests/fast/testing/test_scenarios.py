@@ -11,6 +11,8 @@ from headrace.testing.driver import TestDriver
 from headrace.testing.scenarios.performance import perform
 from headrace.testing.scenarios.scenario import Scenario
 
+# A story may do what the engine warns of.
+pytestmark = pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 FILES = sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml"))
 
 

@@ -152,6 +152,7 @@ _WINDOWS: dict[str, Callable[..., Window]] = {
     "global": windows.global_,
     "sliding": windows.sliding,
     "count": windows.count_window,
+    "processing_time": windows.processing_time,
 }
 
 

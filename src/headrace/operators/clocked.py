@@ -1,0 +1,83 @@
+"""Windows by the wall clock: any operator of windows, told the recorded wall clock of epochs in place of event time.
+
+The clock of an epoch is read when it is planned and travels in the offset, so an epoch that is done again gives the same results; all its
+records have one time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from headrace.core.durations import microseconds
+from headrace.operators.changes import TIME
+from headrace.operators.contract import Arrived, Entered, Outcome, Size, Spec, Stateful
+from headrace.operators.emission import Emission
+from headrace.operators.store import Store
+from headrace.operators.time import END, EpochTime
+from headrace.operators.windowing import windowed
+from headrace.plan.clocked import ProcessingTime
+
+
+@dataclass(frozen=True)
+class ClockedSpec:
+    """Windows that go by the clock of epochs; one ends every `hop`."""
+
+    spec: Spec
+    size: int
+    hop: int
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self.spec.by
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        return self.spec.enter(records.with_columns(pl.lit(time.clock, pl.Int64).alias(TIME)), by_clock(time))
+
+    def closing(self, moment: int) -> int:
+        """No event time is waited for."""
+        return moment
+
+    def last_end(self, clock: int) -> int:
+        """The end of the last window that a record taken in at this moment is in."""
+        return self.spec.closing(clock)
+
+    def next_end(self, clock: int) -> int:
+        """The first end of a window behind this moment."""
+        return self.spec.closing(clock - self.size) + self.hop
+
+    def fresh(self, shard: int) -> Clocked:
+        return Clocked(self.spec.fresh(shard))
+
+
+class Clocked:
+    """The state of one shard, which lives by the clock of epochs."""
+
+    def __init__(self, state: Stateful) -> None:
+        self._state = state
+
+    @property
+    def size(self) -> Size:
+        return self._state.size
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        return self._state.run(arrived, by_clock(time), store)
+
+    def manifest(self) -> str:
+        return self._state.manifest()
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        self._state.restore(manifest, store)
+
+
+def by_clock(time: EpochTime) -> EpochTime:
+    """An epoch as a window of the wall clock sees it. When the input ends, so does the clock: every window fires."""
+    before, after = (END if mark >= END else clock for mark, clock in ((time.before, time.clock_before), (time.after, time.clock)))
+    return EpochTime(time.epoch, before, after)
+
+
+@windowed.register
+def _(window: ProcessingTime, emission: Emission) -> ClockedSpec:
+    inner = windowed(window.window, replace(emission, until=0))
+    return ClockedSpec(inner, microseconds(window.window.size), microseconds(window.window.hop))

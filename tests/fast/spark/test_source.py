@@ -1,0 +1,93 @@
+"""How epochs are planned: without a JVM, from a real log and a clock that tests move."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+import headrace as hr
+from headrace.core.clock import ManualClock, to_datetime
+from headrace.jobs.directory import Record
+from headrace.jobs.running import job_of
+from headrace.spark.source import JobReader, Offset
+
+SECOND = timedelta(seconds=1)
+
+
+class Planner:
+    """An app's epochs, planned one after the other as Spark asks for them."""
+
+    def __init__(self, home: Path, clock: ManualClock) -> None:
+        self.app, self.clock = hr.App("planned", home=home), clock
+        self.offset: Offset | None = None
+
+    def send(self, stream: str, *seconds: float) -> None:
+        noon = ManualClock().now()
+        with self.app.log.producer() as producer:
+            for second in seconds:
+                producer.send(stream, {"key": "k", "at": to_datetime(noon + round(second * 1_000_000))})
+
+    def plan(self, *, rows: int | None = None, until: str | None = None) -> Offset | None:
+        """The offset of the next epoch, as Spark hands it back; None if there is nothing to do."""
+        log = self.app.log
+        job = job_of(self.app.plan(), Record("planned-1", 2, 1, ""), log, until=until)
+        reader = JobReader(replace(job, clock=self.clock))
+        if until is not None:
+            reader.prepareForTriggerAvailableNow()
+        if self.offset is None:
+            self.offset = json.loads(json.dumps(reader.initialOffset()))
+        limit: ReadLimit = ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        found = reader.latestOffset(self.offset, limit)
+        assert found == reader.latestOffset(self.offset, limit)
+        if found == self.offset:
+            return None
+        self.offset = json.loads(json.dumps(found))
+        return self.offset
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Planner:
+    return Planner(tmp_path, ManualClock())
+
+
+def stream(planner: Planner, name: str, watermark: Any, **options: Any) -> Any:
+    return planner.app.stream(name, "key string, at timestamp", key="key", time="at", watermark=watermark, **options)
+
+
+@pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
+def test_an_epoch_is_begun_when_a_window_of_the_wall_clock_ends_and_never_for_nothing(planner: Planner) -> None:
+    clicks = stream(planner, "clicks", hr.perfect())
+    planner.app.view("minutes", clicks.window(hr.processing_time("1 minute"), by="key").agg(n="count(*)"))
+    planner.clock.advance(10 * SECOND)
+    assert planner.plan() is None
+    planner.send("clicks", 1, 2)
+    begun = planner.plan()
+    assert begun is not None
+    planner.clock.advance(49 * SECOND)
+    assert planner.plan() is None
+    planner.clock.advance(1 * SECOND)
+    ended = planner.plan()
+    assert ended is not None
+    assert (ended["positions"], ended["clock"] - begun["clock"]) == (begun["positions"], 50_000_000)
+    planner.clock.advance(3600 * SECOND)
+    assert planner.plan() is None
+
+
+def test_a_loss_budget_chooses_in_the_planner_what_it_does_in_the_driver(planner: Planner) -> None:
+    rule = hr.loss_budget(0.2, max="1 minute")
+    readings = stream(planner, "readings", rule)
+    planner.app.view("minutes", readings.window(hr.tumbling("1 minute"), by="key").agg(n="count(*)"))
+    driver = hr.TestDriver(planner.app)
+    for batch in ([10, 8, 11], [12, 9, 30, 29, 10], [31, 25, 40], [1, 41, 42]):
+        planner.send("readings", *batch)
+        offset = planner.plan()
+        driver.send("readings", [{"key": "k", "at": to_datetime(ManualClock().now()) + second * SECOND} for second in batch])
+        assert offset is not None
+        assert to_datetime(offset["watermark"]) == driver.watermark
+    assert driver.bounds("readings")[0] > 3 * SECOND
