@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Names, Stream
+from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike, ddl
 from headrace.core.settings import Settings, load_settings
@@ -56,16 +57,17 @@ class App(Declaration):
 
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
-        late: str = "side", partitions: int = 1, source: Any = None,
+        late: str = "side", partitions: int = 1, source: Any = None, align: Duration | None = None,
     ) -> Stream:  # fmt: skip
         """A stream of a topic's records; the topic is created, with so many partitions, if it isn't there.
 
         With `source`, as `hr.kafka("topic", servers="...")`, the records come from another system, where the topic must be.
 
         `time` is the column with the event time, `watermark` how far behind it may come. Late records go to the topic
-        `<name>.late`; `late="drop"` only counts them.
+        `<name>.late`; `late="drop"` only counts them. With `align` a job reads the stream at most so much event time ahead of the
+        slowest other one that is not idle.
         """
-        stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source)
+        stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source, align=align)
         assert isinstance(stream.node, Source)
         if source is None:
             self._have_topic(stream.node, partitions)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from headrace.api.stream import Names, Stream
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike
 from headrace.core.schema import schema as schema_of
@@ -31,7 +32,7 @@ class Declaration:
 
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
-        late: str = "side", source: Any = None,
+        late: str = "side", source: Any = None, align: Duration | None = None,
     ) -> Stream:  # fmt: skip
         """A stream of a topic's records. `time` is the column with the event time, `watermark` how far behind it may come.
 
@@ -39,9 +40,12 @@ class Declaration:
 
         Late records go to the topic `<name>.late`, with step, reason, watermark, window_start and window_end (with `late_`
         before a name that the stream has itself); `late="drop"` only counts them.
+
+        With `align` a job reads it at most so much event time ahead of the slowest other stream that is not idle.
         """
         at = caller()
-        node = Source(name, schema_of(schema), at, (key,) if isinstance(key, str) else tuple(key), time, watermark, late, source)
+        keys, length = (key,) if isinstance(key, str) else tuple(key), None if align is None else duration(align)
+        node = Source(name, schema_of(schema), at, keys, time, watermark, late, source, length)
         self._check_source(node)
         if source is not None:
             source.check(node.columns)

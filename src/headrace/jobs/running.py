@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.connectors.input import Input
 from headrace.connectors.log.input import LogInput
+from headrace.core.durations import microseconds
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory, Record
@@ -103,6 +104,7 @@ def job_of(plan: Plan, record: Record, log: Log, *, until: str | None, rows_per_
         rows_per_epoch=rows_per_epoch,
         until=until,
         clock=log.clock,
+        aligned={source.name: microseconds(source.align) for source in plan.sources if source.align is not None},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from headrace.core.errors import PlanError
 from headrace.core.remarks import warn
@@ -10,7 +10,7 @@ from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggrega
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
-from headrace.plan.nodes import Node
+from headrace.plan.nodes import Node, Source
 from headrace.plan.previous import WithPrevious
 from headrace.plan.steps import ToStream, Where
 from headrace.plan.tables import ToTable
@@ -186,6 +186,23 @@ def refuse_a_ttl_without_time(node: Node) -> None:
             hint="declare the stream with time= and watermark=, or spell out ttl=None",
             where=node.where,
         )
+
+
+def refuse_an_alignment_that_may_stop(sources: Sequence[Source]) -> None:
+    timed = [source for source in sources if source.watermark is not None]
+    for source in [source for source in sources if source.align is not None]:
+        others = [other for other in timed if other is not source]
+        endless = next((other for other in others if other.watermark is not None and other.watermark.idle is None), None)
+        if source.watermark is None or not others:
+            fact, why = f"stream {source.name!r} is aligned with nothing", "reading is bounded by the event time of other streams"
+            hint = "leave out align=, or unite it with a stream that has an event time"
+        elif endless is not None:
+            fact = f"stream {source.name!r} is aligned with {endless.name!r}, which is never idle"
+            why = f"when nothing comes from {endless.name!r}, {source.name!r} would not be read any more"
+            hint = f'say when it counts as idle: watermark=hr.bounded(..., idle="1 minute") of {endless.name!r}'
+        else:
+            continue
+        raise PlanError(fact, why=why, hint=hint, where=source.where)
 
 
 def refuse_lateness_of_the_wall_clock(node: Node) -> None:

@@ -114,6 +114,8 @@ class Source(Node):
     late: str = "side"
     connector: Any = field(default=None, compare=False)
     """What declares the topic of another system; None for a topic of the log."""
+    align: timedelta | None = field(default=None, compare=False)
+    """How far it may be read ahead of the slowest other stream, in event time."""
 
     @property
     def watermarked(self) -> bool:

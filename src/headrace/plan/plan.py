@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
-from headrace.plan.checks import check, refuse_changes_where_only_facts_fit
+from headrace.plan.checks import check, refuse_an_alignment_that_may_stop, refuse_changes_where_only_facts_fit
 from headrace.plan.nodes import Node, Source
 from headrace.plan.sinks import Target, folding_key
 
@@ -67,6 +67,7 @@ class Plan:
                 f"app {self.name!r} has no view and no sink", why="nothing would be computed", hint='declare app.view("name", stream)'
             )
         check(self.nodes)
+        refuse_an_alignment_that_may_stop(self.sources)
         for output in self.outputs:
             if isinstance(output, Sink):
                 refuse_changes_where_only_facts_fit(output.name, output.node, output.target)

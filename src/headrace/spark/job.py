@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -56,6 +56,8 @@ class Job:
     rows_per_epoch: int | None = None
     until: str | None = None
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
+    aligned: Mapping[str, int] = field(default_factory=dict)
+    """By how much event time a stream may be read ahead of the slowest other one, in microseconds."""
     generation: int = 0
     """Which run of the job this is: writers of earlier ones are shut out."""
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from headrace.connectors.input import Ahead
+from headrace.connectors.input import Ahead, Position
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.watermarks import LossBudget
+from headrace.spark.alignment import Standing, aligned
 from headrace.spark.job import Job
 from headrace.spark.lateness import Times
 from headrace.spark.schema import DDL
@@ -69,10 +70,9 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._job.clock.now() if self._moment is None else self._moment
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
+        ends = self._ends(start, now)
         for name, source in self._job.inputs.items():
-            begin = _numbers(start["positions"][name])
-            end = self._target[name] if self._target is not None else source.end()
-            ahead = source.ahead(begin, end, rows, believed[name])
+            ahead = source.ahead(_numbers(start["positions"][name]), ends[name], rows, believed[name])
             positions[name] = _texts(ahead.position)
             moved |= positions[name] != start["positions"][name]
             progress[name] = self._progress(name, start, ahead, now)
@@ -122,6 +122,23 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         number, ranges, time, limits = partition.value
         yield batch_of(self._job, ranges, time, limits, beats=number == 0)
+
+    def _ends(self, start: Offset, now: int) -> dict[str, Position]:
+        """How far each source may be read in an epoch."""
+        job = self._job
+        ends: dict[str, Position] = {
+            name: self._target[name] if self._target is not None else source.end() for name, source in job.inputs.items()
+        }
+        if not job.aligned:
+            return ends
+        standings = {
+            name: Standing(
+                source, _numbers(start["positions"][name]), ends[name], Progress.from_json(start["progress"][name]), rule,
+                self._limit(name, now), complete=self._target is not None,
+            )
+            for name, source in job.inputs.items() if (rule := job.watermarks[name]) is not None
+        }  # fmt: skip
+        return {**ends, **aligned(standings, job.aligned, now)}
 
     def _progress(self, name: str, start: Offset, ahead: Ahead, now: int) -> Progress:
         """How far a stream's event time is when the records ahead are taken in."""

@@ -150,3 +150,22 @@ def test_a_sink_that_cannot_take_retractions_is_refused_when_planned() -> None:
 def test_panes_that_cannot_be_are_refused(emit: dict[str, Any], said: str) -> None:
     with pytest.raises(PlanError, match=said):
         planned(lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(**emit))
+
+
+@pytest.mark.parametrize(
+    ("watermark", "other", "said", "hint"),
+    [
+        (perfect(), None, "'clicks' is aligned with nothing", "leave out align="),
+        (perfect(), perfect(), "aligned with 'views', which is never idle", "idle="),
+        (None, perfect(idle="1m"), "'clicks' is aligned with nothing", "leave out align="),
+    ],
+)
+def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other: Any, said: str, hint: str) -> None:
+    app = Declaration("aligned")
+    clicks = app.stream("clicks", "page string, at timestamp", time="at" if watermark else None, watermark=watermark, align="1m")
+    streams = [clicks, *([app.stream("views", "page string, at timestamp", time="at", watermark=other)] if other else [])]
+    app.view("pages", streams[0].union(*streams[1:]).group("page", ttl=None).agg(n="count(*)"))
+    with pytest.raises(PlanError, match=said) as error:
+        app.plan()
+    assert hint in str(error.value.hint)
+    assert error.value.why

@@ -91,3 +91,24 @@ def test_a_loss_budget_chooses_in_the_planner_what_it_does_in_the_driver(planner
         assert offset is not None
         assert to_datetime(offset["watermark"]) == driver.watermark
     assert driver.bounds("readings")[0] > 3 * SECOND
+
+
+def latest(offset: Offset | None, stream: str) -> float:
+    assert offset is not None
+    return (offset["progress"][stream]["partitions"]["0"][0] - ManualClock().now()) / 1_000_000
+
+
+def test_two_streams_are_read_side_by_side_in_event_time(planner: Planner) -> None:
+    web = stream(planner, "web", hr.perfect(idle="1 hour"), align="10 minutes")
+    fax = stream(planner, "fax", hr.perfect(idle="1 hour"), align="10 minutes")
+    planner.app.view("orders", web.union(fax).window(hr.tumbling("1 minute"), by="key").agg(n="count(*)"))
+    planner.send("web", *range(0, 3000, 5))
+    planner.send("fax", *range(0, 3000, 290))
+    reached = []
+    while (offset := planner.plan()) is not None:
+        reached.append((latest(offset, "web"), latest(offset, "fax")))
+    # Each goes up to ten minutes ahead of the next record of the other; at the end the one that has no more is waited for.
+    assert reached == [(600, 580), (1470, 1160), (2050, 2030), (2920, 2610), (2995, 2900)]
+    planner.send("web", 3600)
+    assert planner.plan() is None
+    assert latest(planner.plan(until="caught-up"), "web") == 3600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from headrace.api import windows
 from headrace.api.declaration import Declaration
@@ -47,7 +48,7 @@ def declare(app: Declaration, streams: Content, steps: Content | None, views: Co
 
 def _stream(app: Declaration, name: str, content: Content) -> Stream:
     found = content.fields(_STREAM, needed=["schema"])
-    counts = {"partitions": found["partitions"].number()} if isinstance(app, App) and "partitions" in found else {}
+    counts: dict[str, Any] = {"partitions": found["partitions"].number()} if isinstance(app, App) and "partitions" in found else {}
     return app.stream(
         name,
         found["schema"].text(),
