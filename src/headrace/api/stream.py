@@ -23,6 +23,7 @@ from headrace.plan.expressions import Expression, Typed, check, expand, parse, p
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
 from headrace.plan.previous import PREVIOUS, WithPrevious
+from headrace.plan.process import IN_TIME, Logic, Process
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top, window_of
@@ -163,6 +164,30 @@ class Stream:
         _refuse_twice(made, at)
         length = None if ttl is None else duration(ttl)
         return self._then(lambda name: WithPrevious(name, made, at, self.node, names, taken, length), "previous")
+
+    def process(  # noqa: PLR0913 - one option for each part of the logic
+        self, function: Callable[..., Any], *, by: Names, state: SchemaLike = "", returns: SchemaLike | None = None,
+        on_timer: Callable[..., Any] | None = None, ttl: Duration | None = "required", order: str = IN_TIME, vectorised: bool = False,
+    ) -> Stream:  # fmt: skip
+        """Logic of your own for each key, with state and timers in event time; `returns` are the columns of the rows it makes.
+
+        `function(event, state, timers)` is called for each event of a key in the order of event time, when the watermark has passed it,
+        and yields rows. `state` is a row a key, its columns attributes. `timers.after("5 minutes")` or `timers.at(moment)` let
+        `on_timer(timer, state, timers)` be called when event time has come there, before the events of that moment. A key is forgotten
+        `ttl` after its last event and timer. An event for which the function raises is a dead letter.
+
+        `order="arrival"` gives events as they come, without waiting. With `vectorised=True` it is `function(events, states)` over frames
+        of all keys, and gives both back.
+        """
+        at = caller()
+        kept = schema_of(state) if state else pa.schema([])
+        made = self.columns if returns is None else schema_of(returns)
+        if ttl == "required" and not len(kept) and on_timer is None and not vectorised:
+            ttl = None
+        _refuse_without_ttl(ttl, f"process(by={by!r}) of {self.name!r}", at)
+        names, length = _names(by, self.node, "process by"), None if ttl is None else duration(ttl)
+        logic = Logic(function, on_timer, vectorised)
+        return self._then(lambda name: Process(name, made, at, self.node, names, kept, logic, length, order), "process")
 
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
         """The latest record per key, by event time."""

@@ -32,6 +32,32 @@ def in_order_of_arrival(records: pl.DataFrame) -> pl.DataFrame:
     return records.drop(*_PLACES)
 
 
+def in_order_of_time(records: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Placed records by key, then by time, then by partition and offset; where these do not tell, their contents decide."""
+    return _sorted(records, [*by, TIME, *_PLACES])
+
+
+def by_key_as_they_came(records: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Placed records by key, then by partition and offset; where these do not tell, by time and contents."""
+    return _sorted(records, [*by, *_PLACES, TIME])
+
+
+def same_key(by: Sequence[str], step: int = 1) -> pl.Expr:
+    """Whether a record has the key of the one before it, or of the one behind it."""
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(step)) for name in by)
+    # A null key equals the nothing beyond the ends.
+    inside = pl.int_range(pl.len()) > 0 if step > 0 else pl.int_range(pl.len()) < pl.len() - 1
+    return same & inside
+
+
+def _sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
+    ordered = records.sort(order)
+    if not ordered.select(same_key(order).any()).item():
+        return ordered
+    contents = pl.struct(name for name in records.columns if name not in _PLACES).hash(seed=17)
+    return records.with_columns(contents.alias(_CONTENTS)).sort(*order, _CONTENTS).drop(_CONTENTS)
+
+
 def _before() -> pl.Expr:
     """Whether each record stands in its place behind the one before it; the first one does."""
     partition, offset = pl.col(PARTITION), pl.col(OFFSET)

@@ -10,6 +10,7 @@ from headrace.operators import (  # noqa: F401 - each registers its operators
     grouping,
     intervals,
     previous,
+    process,
     sessions,
     sliding,
     top,

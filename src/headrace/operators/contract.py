@@ -49,11 +49,14 @@ class Outcome:
     """The changelog that a shard gives out, the suspects that are late with their window, and what it counted itself.
 
     `counts` are for the accounting (`taken` and what became of those): of records that were not `accepted` when they entered.
+    `bad` are records that the state could not take in after all, `failed` what went wrong without one; both with their `_reason`.
     """
 
     results: Sequence[pl.DataFrame] = ()
     late: pl.DataFrame | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    bad: pl.DataFrame | None = None
+    failed: pl.DataFrame | None = None
 
 
 class Size(NamedTuple):

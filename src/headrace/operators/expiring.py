@@ -55,6 +55,10 @@ class ExpiringState(Memory[KeyedState]):
         """The present rows for which a condition is true; looks at every row."""
         return self._state.where(condition)
 
+    def least(self, column: str, condition: pl.Expr) -> int | None:
+        """The smallest value of a column among the present rows for which a condition is true; looks at every row."""
+        return self._state.least(column, condition)
+
     def forget(self, moment: int, store: Store) -> None:
         """Let go of the rows that are over at a moment, if there can be enough of them."""
         if self._ttl is None or moment < self._quiet_until:

@@ -129,6 +129,13 @@ class Passage:
             self._result.accounting.add(name, **outcome.counts)
         if outcome.late is not None:
             self._late_suspects(name, outcome.late, suspects, place.shard)
+        if outcome.bad is not None:
+            # They were counted out when they entered the state.
+            self._result.accounting.add(name, out=-outcome.bad.height)
+            self._dead(name, outcome.bad)
+        if outcome.failed is not None:
+            self._result.accounting.add(f"{name}.timers", taken=outcome.failed.height)
+            self._dead(f"{name}.timers", outcome.failed)
         if outcome.results:
             self._give_out(self._program.operators[name], name, pl.concat(outcome.results, how="diagonal"))
         return self._result
@@ -260,8 +267,9 @@ class Passage:
             places = original.select(PARTITION, OFFSET)
             original = original.select(self._origin.columns.names)
         else:
-            places = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
-            original = bad.drop(REASON)
+            none = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
+            places = bad.select(PARTITION, OFFSET) if PARTITION in bad.columns else none
+            original = bad.drop(REASON, PARTITION, OFFSET, strict=False)
         letters = dead_letters(original, places, step, bad.get_column(REASON))
         self._result.packets.append(Packet(dead_topic(self._origin.name), 0, letters))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.core.durations import microseconds
+from headrace.operators.arrival import same_key
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
@@ -80,10 +81,10 @@ class Pairs:
     def _paired(self, released: pl.DataFrame, store: Store) -> pl.DataFrame:
         ordered = self._in_order(released)
         shown = {_BEFORE: TIME, **{f"{PREVIOUS}{name}": name for name in self._spec.taken}}
-        follows = self._same_key()
+        follows = same_key(self._by)
         pairs = ordered.with_columns(
             follows.alias("_follows"),
-            (~self._same_key(-1)).alias(_LAST),
+            (~same_key(self._by, -1)).alias(_LAST),
             *(pl.when(follows).then(pl.col(name).shift(1)).alias(new) for new, name in shown.items()),
         )
         known = self._last.find(pairs.filter(~pl.col("_follows")).select(self._by))
@@ -106,17 +107,10 @@ class Pairs:
     def _in_order(self, records: pl.DataFrame) -> pl.DataFrame:
         """By key and time. Records of one time have no order of their own: their contents decide, not who came first."""
         ordered = records.sort(*self._by, TIME)
-        if not ordered.select((self._same_key() & (pl.col(TIME) == pl.col(TIME).shift(1))).any()).item():
+        if not ordered.select((same_key(self._by) & (pl.col(TIME) == pl.col(TIME).shift(1))).any()).item():
             return ordered
         contents = pl.struct(self._spec.columns).hash(seed=17)
         return records.with_columns(contents.alias(_CONTENTS)).sort(*self._by, TIME, _CONTENTS).drop(_CONTENTS)
-
-    def _same_key(self, step: int = 1) -> pl.Expr:
-        """Whether a record has the key of the one before it, or of the one behind it."""
-        same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(step)) for name in self._by)
-        # A null key equals the nothing beyond the ends.
-        inside = pl.int_range(pl.len()) > 0 if step > 0 else pl.int_range(pl.len()) < pl.len() - 1
-        return same & inside
 
 
 @operator_of.register

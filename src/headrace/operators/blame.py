@@ -1,0 +1,24 @@
+"""What a function of the user's raised, with the line of theirs that it came from."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+def raised(error: Exception, function: Callable[..., Any] | None) -> str:
+    """The kind of an error, its text and the line, which is where the function begins if no line of it is to blame."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
+    code = getattr(function, "__code__", None)
+    mine = [frame for frame in own if code is not None and frame.filename == code.co_filename] or own
+    if mine:
+        place = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})"
+    else:
+        place = f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code is not None else ""
+    # Polars tells its whole plan after the first line.
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"
