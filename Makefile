@@ -21,9 +21,9 @@ demo: ## page views counted live in the terminal (Ctrl-C stops it)
 test: ## everything: style, types, and the fast, spark and system tests
 	@scripts/setup.sh java strace
 	@$(MAKE) --no-print-directory lint
-	@$(pytest)
+	@HEADRACE_EXAMPLES=all $(pytest)
 
-test-fast: ## the tests without a JVM, for the inner loop
+test-fast: ## the tests without a JVM, with fewer random examples, for the inner loop
 	@scripts/setup.sh
 	@$(pytest) src tests/fast
 

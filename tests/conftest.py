@@ -8,12 +8,13 @@ import hypothesis
 import pytest
 
 from headrace.core.settings import Settings
+from tests.support.examples import examples
 
 # Seconds a test of the class may take, its fixtures included; the ini file's timeout is for all others.
 CEILINGS = {"spark": 240, "system": 300}
 
 # A deadline would be an assertion about the machine's load.
-hypothesis.settings.register_profile("headrace", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("headrace", deadline=None, print_blob=True, max_examples=examples(100))
 hypothesis.settings.load_profile("headrace")
 
 for _name in Settings.__dataclass_fields__:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, NoReturn
 
 import typer
@@ -66,11 +67,17 @@ def _headrace(
     """Streams and tables in Python on Apache Spark: in event time, exactly once, served live."""
 
 
+@cache
+def commands() -> Callable[..., None]:
+    """The commands as typer calls them; it would read all of their signatures again for each command line."""
+    return typer.main.get_command(app)
+
+
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code: 0 done, 1 failed, 2 not understood, 130 interrupted."""
     try:
         with places.opened:
-            app(args=list(arguments), prog_name="headrace")
+            commands()(args=list(arguments), prog_name="headrace")
     except HeadraceError as error:
         if "--debug" in arguments:
             raise

@@ -23,6 +23,7 @@ def failing_command(monkeypatch):
         raise PlanError("the plan has no sink", why="nobody would see its rows", hint="add app.view or app.sink")
 
     monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
+    monkeypatch.setattr(main, "commands", main.commands.__wrapped__)
     main.app.command("fail")(fail)
 
 
@@ -64,6 +65,7 @@ def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
         raise typer.Exit(1)
 
     monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
+    monkeypatch.setattr(main, "commands", main.commands.__wrapped__)
     main.app.command("find")(find)
     assert main.execute(["find"]) == 1
 

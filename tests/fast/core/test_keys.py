@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.core.keys import encode_keys, murmur2, partitions_of
 from headrace.log import Log
+from tests.support.examples import examples
 
 # The vectors of Kafka's UtilsTest.testMurmur2.
 VECTORS = {
@@ -80,7 +81,7 @@ COLUMNS = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_several_key_columns_are_written_as_a_json_array_of_each_row(data):
     chosen = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=2, max_size=4))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.log.assignment import assigned, ranges, sticky
+from tests.support.examples import examples
 
 MEMBERS = st.sets(st.sampled_from([f"m{number}" for number in range(8)]), min_size=1)
 TOPICS = ["clicks", "orders", "views"]
@@ -48,7 +49,7 @@ def kept(plan, owned):
     return sum(len(set(plan[member]) & set(owned.get(member, []))) for member in plan)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups(), st.sampled_from(["range", "sticky"]))
 def test_every_partition_has_one_member_that_reads_its_topic(group, strategy):
     subscriptions, sizes, owned = group
@@ -57,7 +58,7 @@ def test_every_partition_has_one_member_that_reads_its_topic(group, strategy):
     assert set(plan) == set(subscriptions)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(mixed_groups(), st.sampled_from(["range", "sticky"]))
 def test_members_get_only_topics_they_read_and_topics_without_readers_wait(group, strategy):
     subscriptions, sizes, owned = group
@@ -67,7 +68,7 @@ def test_members_get_only_topics_they_read_and_topics_without_readers_wait(group
     assert all(topic in subscriptions[member] for member, places in plan.items() for topic, _ in places)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups())
 def test_a_range_is_a_run_of_neighbours_and_runs_differ_by_one_at_most(group):
     subscriptions, sizes, _ = group
@@ -79,14 +80,14 @@ def test_a_range_is_a_run_of_neighbours_and_runs_differ_by_one_at_most(group):
         assert [index for run in runs for index in run] == list(range(sizes[topic]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups())
 def test_sticky_is_balanced_within_one(group):
     loads = [len(places) for places in sticky(*group).values()]
     assert max(loads) - min(loads) <= 1
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups())
 def test_sticky_moves_the_fewest_partitions_that_balance_allows(group):
     subscriptions, sizes, owned = group
@@ -97,7 +98,7 @@ def test_sticky_moves_the_fewest_partitions_that_balance_allows(group):
     assert kept(sticky(subscriptions, sizes, owned), owned) == best
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(mixed_groups())
 def test_sticky_is_as_level_as_any_plan_can_be_when_members_read_different_topics(group):
     subscriptions, sizes, owned = group
@@ -107,7 +108,7 @@ def test_sticky_is_as_level_as_any_plan_can_be_when_members_read_different_topic
     assert sum(len(places) ** 2 for places in sticky(subscriptions, sizes, owned).values()) == levelest
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups(), st.sampled_from(["range", "sticky"]))
 def test_the_same_group_gets_the_same_plan_whatever_the_order_of_its_members(group, strategy):
     subscriptions, sizes, owned = group
@@ -115,7 +116,7 @@ def test_the_same_group_gets_the_same_plan_whatever_the_order_of_its_members(gro
     assert assigned(strategy, *backwards) == assigned(strategy, subscriptions, sizes, owned)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(equal_groups())
 def test_a_sticky_plan_asked_for_again_moves_nothing(group):
     subscriptions, sizes, owned = group

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.core.clock import ManualClock
 from headrace.log import Log
+from tests.support.examples import examples
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d", b"e"])
 RECORDS = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 99)), min_size=1, max_size=6)
@@ -154,7 +155,7 @@ class Story:
         return [(delivery.result().offset, key, value) for delivery, (key, value) in zip(deliveries, values, strict=True)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(STEPS)
 def test_readers_anywhere_see_every_latest_record_once_and_in_order(steps):
     with tempfile.TemporaryDirectory() as path:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange
+from tests.support.examples import examples
 
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -42,7 +43,7 @@ def numbers(table: pa.Table | None) -> list[int]:
 # Limits
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8), st.integers(1, 40))
 def test_no_poll_returns_more_than_its_rows_and_nothing_is_skipped(tmp_path_factory, batches, limit):
     log = Log(tmp_path_factory.mktemp("log"))

@@ -15,6 +15,7 @@ from headrace.log import Log
 from headrace.log.errors import DiskFailed, RecordTooLarge
 from headrace.log.records import weight
 from tests.support.counting import CountingDisk
+from tests.support.examples import examples
 
 VIEWS = {"schema": "url string, user string, viewed_at timestamp", "key": "url", "time": "viewed_at"}
 
@@ -228,7 +229,7 @@ def any_log(tmp_path_factory):
     return log
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.fixed_dictionaries({"a": anything, "b": anything, "c": anything}), min_size=1, max_size=6))
 def test_whatever_is_sent_each_record_is_stored_or_refused(any_log, rows):
     log, end = any_log, any_log.describe("t")["partitions"][0]["end"]

@@ -18,6 +18,7 @@ from headrace.log.errors import CorruptLog, DiskFailed, RecordLost, TopicDeleted
 from headrace.log.head import Head
 from headrace.log.writers import Author, named
 from headrace.testing.disk import Crash, Machine
+from tests.support.examples import examples
 
 HOME = Path("/log")
 NOBODY = Author()
@@ -166,7 +167,7 @@ def test_half_an_append_is_not_kept(machine):
     crash_at(machine, "sync")
     crash(lambda: append(log, *[bytes([65 + number]) * 400 for number in range(6)]))
     found = set()
-    for seed in range(40):
+    for seed in range(examples(40)):
         copy = Machine(Random(seed), machine.root.restart(Random(seed), 0.7))
         copy.boots = 2
         found.add(tuple(values(process(copy))))

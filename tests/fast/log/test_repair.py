@@ -12,6 +12,7 @@ from headrace.log import Log
 from headrace.log.errors import CorruptLog
 from headrace.log.examination import examine
 from headrace.log.mark import START
+from tests.support.examples import examples
 
 SEGMENTS, BATCHES, ROWS = 3, 4, 5
 
@@ -316,7 +317,7 @@ def original(tmp_path_factory):
     return log.path
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.log import Log
 from headrace.log.errors import CorruptLog
+from tests.support.examples import examples
 
 batches = st.lists(st.lists(st.none() | st.integers(-50, 50), min_size=1, max_size=6), max_size=8)
 
@@ -25,7 +26,7 @@ def fill(log: Log, topic: str, content: list[list[int | None]]) -> list[int | No
     return [moment for times in content for moment in times]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     content=batches,
     segment_bytes=st.sampled_from([1024, 2**20]),
@@ -46,7 +47,7 @@ def test_the_index_says_what_a_list_says(shared, content, segment_bytes, moments
         shared.delete_topic("t")
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(content=batches, removed=st.integers(0, 40), moments=st.lists(st.integers(-52, 52), min_size=5, max_size=5))
 def test_times_of_removed_records_do_not_hide_those_of_others(shared, content, removed, moments):
     """Each segment says how late all before it are at most, also those that are gone."""

@@ -20,6 +20,7 @@ from headrace.operators.aggregates import FAULT
 from headrace.operators.expressions.dtypes import dtype
 from headrace.plan.own import Aggregate
 from tests.support.aggregating import SCHEMA, aggregated
+from tests.support.examples import examples
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAN = float("nan")
@@ -126,7 +127,7 @@ def grouped(made: Rows) -> dict[Any, Rows]:
     return {key: [row for row in made if row["k"] == key] for key in {row["k"] for row in made}}
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
 def test_aggregates_equal_plain_python_whatever_the_order_and_the_batches(seed: int, count: int) -> None:
     made = rows(seed, count)
@@ -162,7 +163,7 @@ def test_floats_beyond_the_exact_range_add_up_as_floats_do(values: list[float], 
 def test_a_variance_of_numbers_far_from_zero_keeps_its_digits() -> None:
     values = [1e9 + step / 8 for step in range(1_000)]
     made = frame([{"k": "x", "at": START, "d": value} for value in values])
-    for seed in range(5):
+    for seed in range(examples(5)):
         assert aggregated(["var_pop(d)"], made, seed=seed)["x"]["var_pop(d)"] == pytest.approx(statistics.pvariance(values), rel=1e-9)
 
 

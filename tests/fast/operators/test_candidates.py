@@ -10,6 +10,7 @@ from headrace.operators.candidates import Candidates, CandidateSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
 from tests.fast.operators.stories import run
+from tests.support.examples import examples
 
 SPEC = CandidateSpec(("k",), ("id",), None)
 SCHEMA = {"k": pl.String, "id": pl.Int64, "value": pl.Int64, "_time": pl.Int64, "_op": pl.Int8}
@@ -46,5 +47,5 @@ def perform(seed: int) -> None:
 
 
 def test_the_latest_that_still_holds_is_given_out() -> None:
-    for seed in range(15):
+    for seed in range(examples(15)):
         perform(seed)

@@ -12,6 +12,7 @@ from headrace.operators.dedup import DedupSpec, Firsts
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
 from tests.fast.operators.stories import Record, frame, story
+from tests.support.examples import examples
 
 TTLS = [1, 3, 10, 40, None]
 
@@ -51,7 +52,7 @@ def went_on(outcome: Outcome) -> list[Record]:
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_first_of_each_key_goes_on_and_the_others_are_counted(block: int) -> None:
-    for seed in range(block * 8, block * 8 + 8):
+    for seed in range(block * 8, block * 8 + examples(8)):
         chance = random.Random(seed)
         spec = spec_of(chance.choice(TTLS))
         told, store, firsts, reference, offset = story(seed), MemoryStore(), Firsts(spec), Reference(spec.ttl), 0
@@ -77,7 +78,7 @@ def test_many_records_of_one_key_in_an_epoch_are_judged_one_after_the_other(ttl:
     records: list[Record] = [(chance.choice("ab"), chance.randrange(2000), number) for number in range(1000)]
     reference, spec = Reference(ttl), spec_of(ttl)
     wanted = [record for record in records if reference.passes(record)]
-    for batches in (1, 3, 50):
+    for batches in (1, 3, examples(50)):
         firsts, store, held = Firsts(spec), MemoryStore(), []
         size = -(-len(records) // batches)
         for number, first in enumerate(range(0, len(records), size)):

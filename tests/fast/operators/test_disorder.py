@@ -14,6 +14,7 @@ from headrace.core.errors import PlanError
 from headrace.operators.disorder import _EDGES, Lateness, chosen_bound, remembered
 from headrace.operators.watermark import Progress
 from headrace.plan.watermarks import LossBudget
+from tests.support.examples import examples
 
 SECOND = 1_000_000
 RULE = LossBudget(0.1, timedelta(minutes=1))
@@ -31,7 +32,7 @@ def plainly(moments: list[int]) -> list[int]:
 
 
 @given(times, st.sampled_from([0.01, 0.1, 0.25, 0.5]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_bound_is_the_smallest_edge_that_keeps_to_the_share(moments: list[int], share: float) -> None:
     lateness, bound = plainly(moments), Lateness.of(np.array(moments)).bound(share)
     lost = [sum(late > edge for late in lateness) for edge in (bound, max([-1, *_EDGES[bound > _EDGES].tolist()]))]
@@ -39,7 +40,7 @@ def test_the_bound_is_the_smallest_edge_that_keeps_to_the_share(moments: list[in
 
 
 @given(times, st.integers(0, 60))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_records_teach_the_same_however_they_are_cut(moments: list[int], cut: int) -> None:
     first, second = np.array(moments[:cut], np.int64), np.array(moments[cut:], np.int64)
     whole = Lateness.of(np.array(moments))

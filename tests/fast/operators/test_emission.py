@@ -19,6 +19,7 @@ from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
 from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
 from tests.fast.operators.test_sessions import Oracle as SessionOracle
+from tests.support.examples import examples
 
 Value = tuple[int, ...]
 Said = tuple[int, str | None, int | None, Value, str, int]
@@ -149,7 +150,7 @@ def test_each_pane_is_that_of_plain_python(layout: str, mode: str) -> None:
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=str)
 def test_panes_of_sessions_that_retract_leave_the_sessions_that_there_are(trigger: dict[str, int]) -> None:
-    for seed in range(4):
+    for seed in range(examples(4)):
         chance = random.Random(seed)
         gap, until = chance.choice([3, 5, 10]), chance.choice([0, 30])
         spec, store = SessionSpec(gap, Emission(("k",), AGGREGATES, until, Trigger(**trigger))), MemoryStore()

@@ -11,6 +11,7 @@ from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
 from tests.fast.operators.stories import AGGREGATES, CHANGING, by_key, changelog, entered, frame, run, story, summary
+from tests.support.examples import examples
 
 
 def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str]) -> None:
@@ -23,7 +24,7 @@ def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str])
 
 
 def test_group_aggregates_equal_plain_python_over_restarts() -> None:
-    for seed in range(12):
+    for seed in range(examples(12)):
         chance = random.Random(seed)
         spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=None), MemoryStore(), dict[Any, Any]()
         groups, sent = Groups(spec, shard=0), []
@@ -38,7 +39,7 @@ def test_group_aggregates_equal_plain_python_over_restarts() -> None:
 
 
 def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
-    for seed in range(12):
+    for seed in range(examples(12)):
         spec, store, held, sent = TableSpec(("k",), ttl=None), MemoryStore(), dict[Any, Any](), []
         table = Latest(spec, shard=0)
         for time, records in story(seed).epochs:

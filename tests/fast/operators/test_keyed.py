@@ -11,6 +11,7 @@ import pytest
 from headrace.operators import keyed
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import MemoryStore
+from tests.support.examples import examples
 
 KEYS = {"a": pl.String, "b": pl.Int64}
 ROWS = {**KEYS, "v": pl.Int64, GONE: pl.Boolean}
@@ -30,7 +31,7 @@ def held(rows: pl.DataFrame | None) -> dict[Key, int]:
 
 @pytest.mark.parametrize("kind", [KeyedState, Colliding])
 def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(4):
+    for seed in range(examples(4)):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
         store, model = MemoryStore(), dict[Key, int]()

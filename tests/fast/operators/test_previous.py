@@ -12,6 +12,7 @@ from headrace.operators.previous import Pairs, PreviousSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
 from tests.fast.operators.stories import Record, by_key, frame, story
+from tests.support.examples import examples
 
 Pair = tuple[str | None, int, int, int | None]
 
@@ -44,7 +45,7 @@ def given_out(outcome: Outcome) -> list[Pair]:
 
 @pytest.mark.parametrize("block", range(4))
 def test_each_record_stands_beside_the_one_before_it_in_event_time(block: int) -> None:
-    for seed in range(block * 8, block * 8 + 8):
+    for seed in range(block * 8, block * 8 + examples(8)):
         chance = random.Random(seed)
         spec = spec_of(chance.choice([1, 5, 20, None]), chance.choice([0, 0, 15]))
         told, store, pairs = story(seed), MemoryStore(), Pairs(spec)

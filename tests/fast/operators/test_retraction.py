@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fast.operators.test_aggregates import Geometric, frame, rows
 from tests.support.aggregating import aggregated
+from tests.support.examples import examples
 
 OWN = {"geometric": Geometric()}
 TEXTS = [
@@ -22,7 +23,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
 def test_what_was_taken_back_leaves_nothing_behind(seed: int, count: int) -> None:
     chance = random.Random(seed)

@@ -14,6 +14,7 @@ from headrace.operators.sessions import Sessions, SessionSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import EpochTime
 from tests.fast.operators.stories import AGGREGATES, Record, entered, frame, run, story, summary
+from tests.support.examples import examples
 
 Key = tuple[str | None, int, int]
 Held = dict[Key, tuple[int, ...]]
@@ -73,7 +74,7 @@ def apply(held: Held, results: Sequence[pl.DataFrame], seed: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_changelog_equals_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
-    for seed in range(block * 7, block * 7 + 7):
+    for seed in range(block * 7, block * 7 + examples(7)):
         chance = random.Random(seed)
         spec = SessionSpec(chance.choice([3, 5, 10]), Emission(("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40])))
         told, store, sessions = story(seed), MemoryStore(), Sessions(spec)

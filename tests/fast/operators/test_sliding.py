@@ -13,6 +13,7 @@ from headrace.operators.sliding import Slides, SlidingSpec
 from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, EpochTime
 from tests.fast.operators.stories import AGGREGATES, Record, entered, frame, run, story, summary
+from tests.support.examples import examples
 
 Place = tuple[str | None, int]
 
@@ -31,7 +32,7 @@ def wanted(records: list[Record], length: int, upto: int) -> dict[Place, tuple[i
 @pytest.mark.parametrize("block", range(3))
 def test_each_event_has_the_events_of_its_key_before_it(block: int, aggregates: tuple[Aggregate, ...]) -> None:
     names = [aggregate.name for aggregate in aggregates]
-    for seed in range(block * 5, block * 5 + 5):
+    for seed in range(block * 5, block * 5 + examples(5)):
         chance = random.Random(seed)
         spec = SlidingSpec(chance.choice([1, 5, 30]), ("k",), aggregates, until=chance.choice([0, 10, 40]))
         told, store, slides = story(seed), MemoryStore(), Slides(spec)

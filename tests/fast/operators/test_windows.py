@@ -12,6 +12,7 @@ from headrace.operators.store import MemoryStore
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.windows import Windows, WindowSpec
 from tests.fast.operators.stories import AGGREGATES, CHANGING, Record, changelog, entered, frame, run, story, summary
+from tests.support.examples import examples
 
 Key = tuple[str | None, int]
 
@@ -72,7 +73,7 @@ def expected(spec: WindowSpec, accepted: list[tuple[Record, int]]) -> dict[Key, 
 
 @pytest.mark.parametrize("block", range(4))
 def test_results_equal_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
-    for seed in range(block * 8, block * 8 + 8):
+    for seed in range(block * 8, block * 8 + examples(8)):
         results, panes, wanted = performed(seed)
         assert results == wanted, f"seed {seed}"
         for key, given in panes.items():

@@ -15,6 +15,7 @@ from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.keys import encode_keys, partitions_of
 from headrace.operators.time import BEGINNING, END, EpochTime
 from tests.fast.operators.test_sessions import Oracle as SessionOracle
+from tests.support.examples import examples
 from tests.support.oracles import run
 from tests.support.streams import SCHEMA, Arrival, Row, arrivals, records
 
@@ -77,7 +78,7 @@ def _results(found: dict[tuple[str | None, int, int], int]) -> set[Result]:
     return {(key, to_datetime(start), to_datetime(end), count) for (key, start, end), count in found.items()}
 
 
-@settings(max_examples=8, report_multiple_bugs=False)
+@settings(max_examples=examples(8), report_multiple_bugs=False)
 @given(st.data())
 def test_late_is_what_the_model_says_and_all_the_rest_is_counted(data: st.DataObject) -> None:
     rows = data.draw(records(least=5))

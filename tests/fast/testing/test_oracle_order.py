@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.oracles import app, run, tables, wanted
 from tests.support.streams import arrivals, records
 
 
-@settings(max_examples=6, report_multiple_bugs=False)
+@settings(max_examples=examples(6), report_multiple_bugs=False)
 @given(st.data())
 def test_corrections_end_where_a_batch_over_everything_would(data: st.DataObject) -> None:
     rows = data.draw(records())
@@ -20,7 +21,7 @@ def test_corrections_end_where_a_batch_over_everything_would(data: st.DataObject
     assert driver.late("records") == []
 
 
-@settings(max_examples=4, report_multiple_bugs=False)
+@settings(max_examples=examples(4), report_multiple_bugs=False)
 @given(st.data())
 def test_every_arrival_within_the_bound_gives_the_same_results_in_time(data: st.DataObject) -> None:
     rows = data.draw(records())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, calendar, count_window, custom, global_, hopping, session, sliding, tumbling
 from headrace.core.schema import schema
+from tests.support.examples import examples
 from tests.support.oracles import normal, run
 from tests.support.streams import SCHEMA, Row, arrivals, records
 
@@ -79,7 +80,7 @@ def wanted(rows: list[Row]) -> dict[str, list[Row]]:
         return found | {f"{name} discarding": totals for name in QUERIES if name != "hopping"} | {"sliding": ask(SLIDING)}
 
 
-@settings(max_examples=3, report_multiple_bugs=False)
+@settings(max_examples=examples(3), report_multiple_bugs=False)
 @given(st.data())
 def test_every_window_ends_where_a_batch_over_everything_would(data: st.DataObject) -> None:
     rows = data.draw(records())
@@ -96,7 +97,7 @@ def test_every_window_ends_where_a_batch_over_everything_would(data: st.DataObje
         assert {size["step"]: size["rows"] for size in driver.state() if "group" not in size["step"] and size["rows"]} == {}
 
 
-@settings(max_examples=3, report_multiple_bugs=False)
+@settings(max_examples=examples(3), report_multiple_bugs=False)
 @given(st.data())
 def test_corrections_of_every_window_end_there_too(data: st.DataObject) -> None:
     rows = data.draw(records())

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.core.schema import schema
 from headrace.schema.codecs.json import JsonCodec
+from tests.support.examples import examples
 
 COLUMNS = schema(
     "a bigint, b string, d double, t timestamp, n struct<x:int, deep:struct<y:string>>, l array<int>, f boolean, "
@@ -125,7 +126,7 @@ def test_a_bad_record_is_refused_with_its_reason(record, reason):
     assert reason in said
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from([record for record, _ in [*GOOD, *BAD[:-1]]]), max_size=40))
 def test_what_a_record_becomes_does_not_depend_on_its_neighbours(records):
     codec = JsonCodec(PLAIN)
