@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings this checkout to where its commands work: .venv with the locked dependencies, Headrace itself, and the named system programs.
 #
-#   scripts/setup.sh [java] [strace] ...
+#   scripts/setup.sh [java] [postgres] [redis] [strace] ...
 #
 # Quick when nothing changed. What is missing is said in one sentence on stderr, with the exit code 1.
 # PYTHON=/path/to/python chooses the interpreter of a new .venv.
@@ -23,6 +23,8 @@ stop() {
 present() {
     case $1 in
     java) [ "$(java_version)" -ge 17 ] ;;
+    postgres) command -v postgres >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ;;
+    redis) command -v redis-server >/dev/null 2>&1 ;;
     strace) [ "$(uname -s)" != Linux ] || command -v strace >/dev/null 2>&1 ;; # only Linux has it; elsewhere its tests skip
     *) stop "scripts/setup.sh does not know the program '$1'." ;;
     esac
@@ -32,6 +34,8 @@ present() {
 packages_of() {
     case $1 in
     java) echo openjdk-17-jre-headless default-jre-headless ;;
+    postgres) echo postgresql ;;
+    redis) echo redis-server ;;
     strace) echo strace ;;
     esac
 }
@@ -51,6 +55,8 @@ lacking() {
             echo "Spark needs Java 17 or newer and there is none: $advice."
         fi
         ;;
+    postgres) echo "the tests of the PostgreSQL sink need its server: install it (Debian and Ubuntu: apt-get install postgresql; macOS: brew install postgresql)." ;;
+    redis) echo "the tests of the Redis sink need its server: install it (Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis)." ;;
     strace) echo "the crash tests need strace: install it (Debian and Ubuntu: apt-get install strace)." ;;
     esac
 }

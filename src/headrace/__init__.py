@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headrace.api.windows import tumbling as tumbling
     from headrace.app import App as App
     from headrace.connectors.kafka.topic import kafka as kafka
+    from headrace.connectors.postgres.table import postgres as postgres
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -84,6 +85,7 @@ _HOME = {
     "log": "headrace.log",
     "loss_budget": "headrace.api.windows",
     "perfect": "headrace.api.windows",
+    "postgres": "headrace.connectors.postgres.table",
     "processing_time": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
     "session": "headrace.api.windows",

@@ -7,10 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.testing.servers.kafka import KafkaServer
+from headrace.testing.servers.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaServer]:
     """A broker for tests that leave it running; each uses topics of its own."""
     with KafkaServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server for tests that leave it running; each uses tables of its own."""
+    with PostgresServer() as server:
         yield server

@@ -14,17 +14,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
 import headrace as hr
 from headrace.core.schema import TIMESTAMP
 from headrace.log.errors import UnknownTopic
+from headrace.testing.servers.postgres import PostgresServer
 from tests.support.marked import MARK, kill, wait_until_gone
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RECORDS, ROWS_PER_EPOCH, URLS = 40_000, 1_500, 50
+RECORDS, ROWS_PER_EPOCH, URLS = 24_000, 1_500, 50
 APP = """
 import headrace as hr
 
@@ -35,6 +38,8 @@ app.view("per_minute", per_minute)
 app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max(number)"))
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
 app.sink(views.where("number % 2 = 0"), hr.log("even"))
+app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
+app.sink(views.group("url", ttl=None).agg(views="count(*)", last="max(number)"), hr.postgres("per_url", dsn={dsn!r}))
 """
 Probe = Callable[[], int]
 
@@ -42,10 +47,11 @@ Probe = Callable[[], int]
 class Job:
     """An app in a file, with records in the log that wait for it, and the commands that run it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, postgres: PostgresServer) -> None:
         self.file = directory / "app.py"
         self.home = directory / "home"
-        self.file.write_text(APP.format(home=str(self.home)))
+        self.postgres = postgres
+        self.file.write_text(APP.format(home=str(self.home), dsn=postgres.dsn))
         names: dict[str, hr.App] = {}
         exec(self.file.read_text(), names)
         self.app = names["app"]
@@ -79,9 +85,16 @@ class Job:
         checkpoint = self.home / "jobs" / "pageviews" / "checkpoint"
         return {
             "offset written": lambda: _newest(checkpoint / "offsets"),
-            "records in a sink": lambda: self._end("even"),
+            "rows in a database": lambda: self.select("SELECT coalesce(sum(epoch), 0) FROM headrace_epochs")[0][0],
             "accounting written": lambda: self._end("pageviews.accounting"),
         }
+
+    def select(self, statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.postgres.dsn) as connection:
+            try:
+                return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+            except psycopg.errors.UndefinedTable:
+                return [(0,)]
 
     def _end(self, topic: str) -> int:
         try:
@@ -107,8 +120,8 @@ def _wait_for_moves(probe: Probe, moves: int, process: subprocess.Popen[bytes]) 
 
 
 @pytest.mark.timeout(600)  # four starts of Spark
-def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(tmp_path: Path) -> None:
-    job = Job(tmp_path)
+def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(tmp_path: Path, postgres: PostgresServer) -> None:
+    job = Job(tmp_path, postgres)
     for moves, probe in zip((2, 3, 2), job.probes().values(), strict=True):
         with job.running() as (process, run):
             _wait_for_moves(probe, moves, process)
@@ -133,6 +146,8 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert {row["window_start"]: row["views"] for row in job.app.read("per_hour").to_pylist()} == hours
     even = job.app.log.read("even", columns=["number"])["number"].to_pylist()
     assert sorted(even) == list(range(0, RECORDS, 2))
+    assert sorted(job.select("SELECT number FROM odd")) == [(number,) for number in range(1, RECORDS, 2)]
+    assert {url: (views, last) for url, views, last in job.select("SELECT url, views, last FROM per_url")} == per_url
     counted = {row["step"]: row for row in accounting}
     assert counted["page_views"]["in"] == counted["page_views.window"]["in"] == counted["page_views.group"]["in"] == RECORDS
     assert counted["page_views.where"]["filtered"] == RECORDS // 2

@@ -23,7 +23,7 @@ def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
     log.create_topic(accounting_topic(plan.name), schema=COLUMNS, exist_ok=True)
     for output in plan.outputs:
         if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
-            log.create_topic(dead_topic(output.name), schema=DEAD_LETTER, exist_ok=True)
+            log.create_topic(letters_topic(output.name), schema=DEAD_LETTER, exist_ok=True)
             _sink(output, log).prepare(partitions)
             continue
         kept = {"cleanup.policy": "compact"} if isinstance(output, View) else {}
@@ -34,12 +34,21 @@ def outputs_of(log: Log, plan: Plan) -> dict[str, Output]:
     """Everything that tasks of the plan's job write to, by the name under which records are sent there."""
     found: dict[str, Output] = {output.name: _sink(output, log) for output in plan.outputs}
     sides = [topic(source.name) for source in plan.sources for topic in (late_topic, dead_topic)]
-    sides += [dead_topic(output.name) for output in plan.outputs if isinstance(output, Sink)]
-    return found | {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name))}
+    found |= {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name))}
+    return found | {dead_topic(sink.name): LogOutput(log.path, letters_topic(sink.name)) for sink in plan.outputs if isinstance(sink, Sink)}
 
 
 def accounting_topic(app: str) -> str:
     return f"{app}.accounting"
+
+
+def letters_topic(sink: str) -> str:
+    """The topic for what the target of a sink refuses; the number of a name that is there twice is no part of a topic's name.
+
+    >>> letters_topic("clicks.sink#2")
+    'clicks.sink-2.dead'
+    """
+    return dead_topic(sink.replace("#", "-"))
 
 
 def _sink(output: View | Sink, log: Log) -> Output:

@@ -44,6 +44,7 @@ NAMES = [
     "log",
     "loss_budget",
     "perfect",
+    "postgres",
     "processing_time",
     "protobuf",
     "session",

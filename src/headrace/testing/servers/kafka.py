@@ -6,19 +6,16 @@ import base64
 import os
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.jars import fetch_jars, read_lock
 from headrace.testing.servers.ports import free_ports
-from headrace.testing.servers.process import ServerProcess
+from headrace.testing.servers.server import Server
 
 # What Kafka's own start script gives the JVM.
 _JVM_OPTIONS = ["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true"]
@@ -32,7 +29,7 @@ appender.console.layout.pattern = [%d] %p %m (%c)%n
 """
 
 
-class KafkaServer:
+class KafkaServer(Server):
     """One broker that is also its controller, with its data in a temporary directory (or in `directory`, which is kept).
 
     Topics must be created, with replication factor 1. The address stays the same over kill and restart.
@@ -40,6 +37,10 @@ class KafkaServer:
         with KafkaServer() as kafka:
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     """
+
+    name = "kafka"
+    # The broker writes this line after the controller has let it in, so a client's first request is answered.
+    ready = "Kafka Server started"
 
     def __init__(
         self,
@@ -49,89 +50,28 @@ class KafkaServer:
         settings: Mapping[str, str] | None = None,
         start_within: timedelta = timedelta(seconds=90),
     ) -> None:
-        self._own_directory = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix="headrace-kafka-"))
+        super().__init__(directory, start_within)
         self._heap = heap
         self._settings = dict(settings or {})
-        self._start_within = start_within
         self._broker_port, self._controller_port = free_ports(2)
-        self._process: ServerProcess | None = None
 
     @property
     def bootstrap(self) -> str:
         """The `bootstrap.servers` of a client."""
         return f"127.0.0.1:{self._broker_port}"
 
-    @property
-    def pid(self) -> int:
-        return self._server.pid
+    def _command(self) -> list[str]:
+        return [*self._java(), "kafka.Kafka", str(self.directory / "server.properties")]
 
-    @property
-    def alive(self) -> bool:
-        return self._process is not None and self._process.alive
+    def _java(self) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
+        return [_java(), f"-Xms{self._heap}", f"-Xmx{self._heap}", *_JVM_OPTIONS, "-cp", _classpath(), logging]
 
-    @property
-    def log_file(self) -> Path:
-        """The broker's log since its latest start."""
-        return self._server.log_file
-
-    def start(self) -> None:
-        """Start the broker and return when it serves; the first start formats the storage."""
-        if self._process is None:
-            java = [_java(), f"-Xms{self._heap}", f"-Xmx{self._heap}", *_JVM_OPTIONS, "-cp", _classpath()]
-            java += [f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"]
-            command = [*java, "kafka.Kafka", str(self.directory / "server.properties")]
-            scratch = self.directory if self._own_directory else None
-            self._process = ServerProcess("kafka", command, logs=self.directory, scratch=scratch)
-            self._write_configuration()
-            self._format_storage(java)
-        self._server.start()
-        # The broker writes this line after the controller has let it in, so a client's first request is answered.
-        self._server.wait_until(lambda log: "Kafka Server started" in log, within=self._start_within)
-
-    def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL); its data stays for `restart`."""
-        self._server.kill()
-
-    def restart(self) -> None:
-        """Stop the broker cleanly if it runs, then start it on the same data and address."""
-        self._server.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """Freeze the broker (SIGSTOP): its connections stay open and nothing answers until `resume`."""
-        self._server.pause()
-
-    def resume(self) -> None:
-        self._server.resume()
-
-    def stop(self) -> None:
-        """Shut the broker down cleanly and remove its temporary directory; it can't be started again."""
-        if self._process is not None:
-            self._process.stop()
-            self._process.close()
-        if self._own_directory:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    @property
-    def _server(self) -> ServerProcess:
-        if self._process is None:
-            raise ConnectorError("the Kafka server was not started", hint="use it in a with-block, or call start()")
-        return self._process
+    def _make(self) -> None:
+        self._write_configuration()
+        self._format_storage(self._java())
 
     def _write_configuration(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
         one_node = dict.fromkeys(
             [
                 "offsets.topic.replication.factor",

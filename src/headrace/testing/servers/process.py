@@ -86,10 +86,10 @@ class ServerProcess:
         """End it at once (SIGKILL), as a crash would; nothing happens if it has ended."""
         self._end(signal.SIGKILL, timedelta(seconds=30))
 
-    def stop(self, within: timedelta = timedelta(seconds=30)) -> None:
-        """Ask it to shut down (SIGTERM), and kill it if it takes longer than `within`."""
+    def stop(self, within: timedelta = timedelta(seconds=30), how: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to shut down (by SIGTERM, or as it understands), and kill it if it takes longer than `within`."""
         try:
-            self._end(signal.SIGTERM, within)
+            self._end(how, within)
         except subprocess.TimeoutExpired:
             self.kill()
 

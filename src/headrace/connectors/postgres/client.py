@@ -1,0 +1,77 @@
+"""PostgreSQL's client as this package uses it: one connection a process and database, made anew when it is lost."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import psycopg
+
+from headrace.connectors.postgres.table import PostgresTable
+from headrace.core.errors import ConnectorError
+from headrace.core.secret import Secret
+
+Connection = psycopg.Connection[tuple[object, ...]]
+Answer = TypeVar("Answer")
+
+_SETTINGS = {
+    "application_name": "headrace",
+    "connect_timeout": 10,
+    # A writer that was frozen in its transaction gives the locks back; one that lost its server learns of it.
+    "options": "-c idle_in_transaction_session_timeout=60s -c client_min_messages=warning",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+# Who is not let in, or asks for what there is not, need not ask again.
+_FINAL = ("28", "3D", "42", "0A")
+_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_connections: dict[tuple[int, Secret], Connection] = {}
+
+
+def patiently(target: PostgresTable, what: str, work: Callable[[Connection], Answer]) -> Answer:
+    """Do work that may be repeated; where the server is away or busy it is begun again, on a new connection."""
+    deadline, pause = time.monotonic() + target.patience.total_seconds(), _PAUSE
+    while True:
+        try:
+            return work(_connected(target))
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.ProgrammingError) as error:
+            forget(target)
+            state = error.sqlstate or ""
+            if isinstance(error, psycopg.ProgrammingError) or state[:2] in _FINAL or "authentication failed" in str(error):
+                raise _failure(target, what, error, "look at the table, and at dsn=") from error
+            if time.monotonic() + pause > deadline:
+                raise _failure(target, what, error, "look at the server; the job goes on from its last epoch when started again") from error
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def forget(target: PostgresTable) -> None:
+    """Close this process's connection to the database of a target."""
+    connection = _connections.pop((os.getpid(), target.dsn), None)
+    if connection is not None:
+        connection.close()
+
+
+@atexit.register
+def _close() -> None:
+    for process, dsn in list(_connections):
+        connection = _connections.pop((process, dsn))
+        if process == os.getpid():
+            connection.close()
+
+
+def _connected(target: PostgresTable) -> Connection:
+    # A connection must not be shared with the process that this one was forked from.
+    known = (os.getpid(), target.dsn)
+    if known not in _connections:
+        _connections[known] = psycopg.connect(target.dsn.reveal(), autocommit=True, **_SETTINGS)  # type: ignore[arg-type] # mixed values
+    return _connections[known]
+
+
+def _failure(target: PostgresTable, what: str, error: psycopg.Error, hint: str) -> ConnectorError:
+    said = str(error).strip().replace("\n", " ") or type(error).__name__
+    return ConnectorError(f"{what} {target} failed: {said}", hint=hint)

@@ -1,0 +1,156 @@
+"""A table of PostgreSQL as an output of the engine: rows and the number of their epoch are written in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+
+import polars as pl
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
+from headrace.connectors.postgres.client import Connection, patiently
+from headrace.connectors.postgres.columns import as_csv
+from headrace.connectors.postgres.definition import EPOCHS, prepared, qualified
+from headrace.connectors.postgres.table import PostgresTable
+from headrace.connectors.refusals import refused
+from headrace.core import failpoints
+
+_REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class PostgresOutput:
+    """A table, the columns that are written to it, and the key by which rows replace each other."""
+
+    target: PostgresTable
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    def prepare(self, tasks: int) -> None:
+        patiently(self.target, "preparing", partial(prepared, target=self.target, columns=self.columns, key=self.key))
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        return patiently(self.target, "writing to", lambda connection: self._write(connection, writer, epoch, (changes, dead)))
+
+    def publish(self, job: str, epoch: int) -> None:
+        """What is committed is seen at once."""
+
+    def _write(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:
+        changes, dead = work
+        with connection.transaction():
+            if self._claimed(connection, writer) >= epoch:
+                return False
+            _pass("postgres.load.before")
+            _bury(changes.kept, self._loaded(connection, changes.kept), dead)
+            self._removed(connection, changes.gone)
+            connection.execute(
+                sql.SQL("UPDATE {} SET epoch = %s, written_at = now() WHERE sink = %s AND task = %s").format(self._epochs),
+                (epoch, _sink(writer), writer.task),
+            )
+            _pass("postgres.commit.before")
+        _pass("postgres.commit.after")
+        return True
+
+    def _claimed(self, connection: Connection, writer: Writer) -> int:
+        """The last epoch of a writer. Its row is locked: another run that writes now waits, and finds what was written."""
+        statement = sql.SQL(
+            "INSERT INTO {} AS held (sink, task, generation, epoch) VALUES (%s, %s, %s, -1) ON CONFLICT (sink, task) "
+            "DO UPDATE SET generation = greatest(held.generation, excluded.generation) RETURNING generation, epoch"
+        ).format(self._epochs)
+        held = connection.execute(statement, (_sink(writer), writer.task, writer.generation)).fetchone()
+        assert held is not None
+        generation, epoch = held
+        assert isinstance(generation, int)
+        assert isinstance(epoch, int)
+        if generation > writer.generation:
+            raise writer.fenced()
+        return epoch
+
+    def _loaded(self, connection: Connection, frame: pl.DataFrame) -> dict[int, str]:
+        """Bring rows in; gives back which of them the table refuses, and why."""
+        return _by_parts(connection, table_of(frame, self.columns), self._add if not self.key else self._replace)
+
+    def _removed(self, connection: Connection, frame: pl.DataFrame) -> None:
+        if frame.height:
+            # A row that the table refused is not in it.
+            _by_parts(connection, table_of(frame, pa.schema([self.columns.field(name) for name in self.key])), self._remove)
+
+    def _add(self, connection: Connection, table: pa.Table) -> None:
+        _copy(connection, self._table, table)
+
+    def _replace(self, connection: Connection, table: pa.Table) -> None:
+        rest = [sql.Identifier(name) for name in self.columns.names if name not in self.key]
+        replacing = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in rest))
+        statement = sql.SQL("INSERT INTO {} ({names}) SELECT {names} FROM {} ON CONFLICT ({key}) DO {how}")
+        self._merge(
+            connection, table, statement,
+            names=_names(self.columns.names), key=_names(self.key), how=replacing if rest else sql.SQL("NOTHING"),
+        )  # fmt: skip
+
+    def _remove(self, connection: Connection, table: pa.Table) -> None:
+        same = sql.SQL(" AND ").join(sql.SQL("held.{0} = gone.{0}").format(sql.Identifier(name)) for name in self.key)
+        self._merge(connection, table, sql.SQL("DELETE FROM {} AS held USING {} AS gone WHERE {same}"), same=same)
+
+    def _merge(self, connection: Connection, table: pa.Table, statement: sql.SQL, **parts: sql.Composable) -> None:
+        """Let a statement act on our table, and on rows that lie in a table of this connection's own for as long."""
+        names = table.schema.names
+        digest = blake2b("/".join([self.target.table, *names]).encode(), digest_size=8).hexdigest()
+        stage = sql.Identifier(f"headrace_stage_{digest}")
+        connection.execute(
+            sql.SQL("CREATE TEMPORARY TABLE IF NOT EXISTS {} ON COMMIT DELETE ROWS AS SELECT {} FROM {} LIMIT 0").format(
+                stage, _names(names), self._table
+            )
+        )
+        _copy(connection, stage, table)
+        connection.execute(statement.format(self._table, stage, **parts))
+        connection.execute(sql.SQL("TRUNCATE {}").format(stage))
+
+    @property
+    def _table(self) -> sql.Identifier:
+        return qualified(self.target.table)
+
+    @property
+    def _epochs(self) -> sql.Identifier:
+        return qualified(self.target.table, EPOCHS)
+
+
+def _by_parts(connection: Connection, table: pa.Table, act: Callable[[Connection, pa.Table], None]) -> dict[int, str]:
+    """Act on as many rows at once as the table takes; gives back those it refuses, and why."""
+
+    def take(first: int, last: int) -> None:
+        with connection.transaction():
+            act(connection, table.slice(first, last - first))
+
+    return refused(table.num_rows, take, _REFUSALS)
+
+
+def _copy(connection: Connection, into: sql.Identifier, table: pa.Table) -> None:
+    text = as_csv(table)
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(into, _names(table.schema.names))
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for at in range(0, len(text), _PIECE):
+            copy.write(text[at : at + _PIECE])
+
+
+def _bury(frame: pl.DataFrame, reasons: dict[int, str], dead: DeadLetters) -> None:
+    if reasons:
+        dead(frame[list(reasons)], list(reasons.values()))
+
+
+def _names(columns: tuple[str, ...] | list[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _sink(writer: Writer) -> str:
+    return f"{writer.job}/{writer.sink}"
+
+
+def _pass(failpoint: str) -> None:
+    if failpoints.active:
+        failpoints.hit(failpoint)

@@ -1,0 +1,89 @@
+"""A table of PostgreSQL as a user declares it; nothing is connected here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.core.durations import Duration, duration
+from headrace.core.errors import SettingsError
+from headrace.core.secret import Secret
+
+if TYPE_CHECKING:
+    from headrace.connectors.postgres.output import PostgresOutput
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """Which table, of which database, and how it is written; see `postgres`."""
+
+    table: str
+    dsn: Secret
+    key: tuple[str, ...] = ()
+    append_only: bool = False
+    create: bool = True
+    patience: timedelta = timedelta(minutes=1)
+
+    def __post_init__(self) -> None:
+        if not all(self.table.split(".")) or self.table.count(".") > 1:
+            raise SettingsError(f"{self.table!r} is no name of a table", hint='"table", or "schema.table"')
+        if self.append_only and self.key:
+            raise SettingsError(
+                f"table {self.table!r} is append_only and has a key", why="rows of a key replace each other", hint="leave one of them away"
+            )
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """Raise if the table cannot have these columns, or PostgreSQL's client is missing: before anything runs."""
+        from headrace.connectors.postgres.columns import type_of
+
+        check_client()
+        for column in columns:
+            type_of(column)
+
+    def output(self, columns: pa.Schema, key: tuple[str, ...]) -> PostgresOutput:
+        """The table as a job writes it."""
+        from headrace.connectors.postgres.output import PostgresOutput
+
+        return PostgresOutput(self, columns, key)
+
+    def __str__(self) -> str:
+        return f"table {self.table} of PostgreSQL"
+
+
+def postgres(  # noqa: PLR0913 - one option for each thing that may differ
+    table: str,
+    *,
+    dsn: str | Secret,
+    key: str | Sequence[str] = (),
+    append_only: bool = False,
+    create: bool = True,
+    patience: Duration = "1 minute",
+) -> PostgresTable:
+    """A table of PostgreSQL as the target of a sink, exactly once.
+
+    Results of a table replace and remove rows by their key, or by `key`; facts are added or, with `key`, replace earlier ones. The table
+    is made if it is not there, unless `create=False`; one that is there must have the columns, and a unique key. Beside it stands
+    `headrace_epochs`, which is written in the same transactions. `dsn` is PostgreSQL's own (`postgresql://user:password@host/database`)
+    and shows nowhere. A server that is away is waited for as long as `patience`.
+
+    >>> postgres("views_per_url", dsn="postgresql://writer:s3same@localhost/shop")
+    PostgresTable(table='views_per_url', dsn=Secret(***), key=(), ...)
+    """
+    hidden = dsn if isinstance(dsn, Secret) else Secret(dsn)
+    return PostgresTable(table, hidden, (key,) if isinstance(key, str) else tuple(key), append_only, create, duration(patience))
+
+
+def check_client() -> None:
+    """Raise, with what to do, if PostgreSQL's client is not installed."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise SettingsError("PostgreSQL's client is not installed", hint="pip install 'headrace[postgres]'") from error

@@ -1,0 +1,13 @@
+"""Certifies a sink: what every output must do, whatever system it writes, tried on the real thing.
+
+from headrace.testing.conformance import CASES, Subject
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_my_sink(case):
+    case(MySubject())       # a `Subject` with an empty target
+"""
+
+from headrace.testing.conformance.cases import CASES as CASES
+from headrace.testing.conformance.subject import COLUMNS as COLUMNS
+from headrace.testing.conformance.subject import KEY as KEY
+from headrace.testing.conformance.subject import Subject as Subject

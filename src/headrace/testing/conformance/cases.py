@@ -1,0 +1,192 @@
+"""What every output must do. Each case takes a subject with an empty target, and passes over what the subject cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from headrace.connectors.output import Fenced
+from headrace.core import failpoints
+from headrace.testing.conformance.subject import Hand, Subject, made, ordered
+from headrace.testing.conformance.victim import Victim
+
+Case = Callable[[Subject], None]
+_MOST_STEPS = 200
+
+
+def an_epoch_written_twice_is_there_once(subject: Subject) -> None:
+    hand = Hand(subject)
+    assert hand.write(1, made(1))
+    assert not hand.write(1, made(1))
+    assert ordered(subject.rows()) == made(1)
+
+
+def an_epoch_that_is_past_changes_nothing(subject: Subject) -> None:
+    hand = Hand(subject)
+    assert hand.write(3, made(3))
+    assert hand.write(7, made(7))
+    seen = ordered(subject.rows())
+    assert not hand.write(3, made(3))
+    assert not hand.write(5, made(5))
+    assert ordered(subject.rows()) == seen
+
+
+def each_task_has_its_own_epochs(subject: Subject) -> None:
+    first, second = Hand(subject), Hand(subject, task=1)
+    others = [{**row, "user": f"v{number}"} for number, row in enumerate(made(1))]
+    assert first.write(1, made(1))
+    assert second.write(1, others)
+    assert not second.write(1, others)
+    assert ordered(subject.rows()) == ordered([*made(1), *others])
+
+
+def the_facts_of_a_key_keep_their_order(subject: Subject) -> None:
+    if subject.key:
+        return
+    hand = Hand(subject)
+    for epoch in (1, 2, 3):
+        rows = [{"user": f"u{number % 3}", "n": 100 * epoch + number, "note": ""} for number in range(60)]
+        hand.write(epoch, rows)
+        hand.write(epoch, rows)
+    for user in ("u0", "u1", "u2"):
+        numbers = [row["n"] for row in subject.rows() if row["user"] == user]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == 60
+
+
+def a_table_holds_the_latest_of_each_key(subject: Subject) -> None:
+    if not subject.key:
+        return
+    hand = Hand(subject)
+    hand.write(1, made(1))
+    hand.write(2, made(2)[:2], gone=made(1)[4:])
+    assert ordered(subject.rows()) == [*made(2)[:2], *made(1)[2:4]]
+    # What is removed comes back, and what is not there is removed for nothing.
+    hand.write(3, made(3)[5:], gone=[*made(2)[:1], {"user": "nobody", "n": 1, "note": "never here"}])
+    assert ordered(subject.rows()) == [*made(2)[1:2], *made(1)[2:4], *made(3)[5:]]
+
+
+def values_come_through_as_they_are(subject: Subject) -> None:
+    odd = ["", " ", "null", "NULL", "\\N", 'a "quoted" word', "one,two;three", "two\nlines\r\n", "tab\t", "ünïcödé 🚀", "\\x41", None]
+    rows = [{"user": f"u{number:02}", "n": number - 2**62, "note": note} for number, note in enumerate(odd)]
+    Hand(subject).write(1, rows)
+    assert ordered(subject.rows()) == rows
+
+
+def a_writer_killed_at_any_step_has_written_all_or_nothing(subject: Subject) -> None:
+    hand, before = Hand(subject), list[dict[str, Any]]()
+    for step in range(1, _MOST_STEPS):
+        rows = made(step)
+        killed = Victim(hand.output, hand.writer, step, rows, f"*=kill@{step}").killed()
+        whole = ordered(rows if subject.key else [*before, *rows])
+        assert ordered(subject.rows()) in (ordered(before), whole), f"killed at step {step}, a part of an epoch is seen"
+        hand.write(step, rows)
+        assert ordered(subject.rows()) == whole, f"killed at step {step} and repeated"
+        before = whole
+        if not killed:
+            assert step > 1, "the output passes no failpoint"
+            return
+    raise AssertionError(f"more than {_MOST_STEPS} steps")
+
+
+def a_write_that_fails_at_any_step_can_be_repeated(subject: Subject) -> None:
+    hand, before = Hand(subject), list[dict[str, Any]]()
+    for step in range(1, _MOST_STEPS):
+        rows = made(step)
+        failed = _fails(hand, step, rows)
+        whole = ordered(rows if subject.key else [*before, *rows])
+        assert ordered(subject.rows()) in (ordered(before), whole)
+        hand.write(step, rows)
+        assert ordered(subject.rows()) == whole
+        before = whole
+        if not failed:
+            return
+
+
+def a_writer_of_an_earlier_run_is_shut_out(subject: Subject) -> None:
+    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    assert old.write(1, made(1))
+    assert not new.write(1, made(1))
+    assert new.write(2, made(2))
+    seen = ordered(subject.rows())
+    try:
+        old.write(3, made(3))
+    except Fenced:
+        pass
+    else:
+        raise AssertionError("a writer of an earlier run was let in")
+    assert ordered(subject.rows()) == seen
+    assert new.write(3, made(3))
+
+
+def a_writer_held_up_before_its_commit_does_no_harm_when_it_wakes(subject: Subject) -> None:
+    if subject.stall is None:
+        return
+    Hand(subject, generation=1).write(1, made(1))
+    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    victim = Victim(old.output, old.writer, 2, made(2), f"{subject.stall}=delay(0.7)")
+    victim.wait()
+    new.write(2, made(2))
+    new.write(3, made(3))
+    # It ends well if it committed first, and badly if it was shut out.
+    victim.end()
+    assert ordered(subject.rows()) == ordered(made(3) if subject.key else [*made(1), *made(2), *made(3)])
+
+
+def a_record_that_is_refused_goes_to_the_dead_letters(subject: Subject) -> None:
+    if subject.poison is None:
+        return
+    hand = Hand(subject)
+    bad = [{**row, "user": f"bad{number}", "note": subject.poison} for number, row in enumerate(made(1)[:2])]
+    rows = [bad[0], *made(1)[:3], bad[1], *made(1)[3:]]
+    assert hand.write(1, rows)
+    assert not hand.write(1, rows)
+    assert ordered(subject.rows()) == made(1)
+    (letters,) = hand.letters.found.values()
+    assert [row["user"] for row in letters] == ["bad0", "bad1"]
+    assert all(row["reason"] for row in letters)
+
+
+def a_table_replayed_from_the_beginning_by_a_new_job_ends_the_same(subject: Subject) -> None:
+    if not subject.key:
+        return
+    for job in ("job-1", "job-2"):
+        hand = Hand(subject, job=job)
+        hand.write(1, made(1))
+        hand.write(2, made(2)[:3], gone=made(1)[5:])
+        assert ordered(subject.rows()) == [*made(2)[:3], *made(1)[3:5]]
+
+
+CASES: tuple[Case, ...] = (
+    an_epoch_written_twice_is_there_once,
+    an_epoch_that_is_past_changes_nothing,
+    each_task_has_its_own_epochs,
+    the_facts_of_a_key_keep_their_order,
+    a_table_holds_the_latest_of_each_key,
+    values_come_through_as_they_are,
+    a_writer_killed_at_any_step_has_written_all_or_nothing,
+    a_write_that_fails_at_any_step_can_be_repeated,
+    a_writer_of_an_earlier_run_is_shut_out,
+    a_writer_held_up_before_its_commit_does_no_harm_when_it_wakes,
+    a_record_that_is_refused_goes_to_the_dead_letters,
+    a_table_replayed_from_the_beginning_by_a_new_job_ends_the_same,
+)
+
+
+def _fails(hand: Hand, step: int, rows: list[dict[str, Any]]) -> bool:
+    with _failpoints(f"*=error(EIO)@{step}"):
+        try:
+            hand.write(step, rows)
+        except Exception:  # noqa: BLE001 - whatever the output makes of it
+            return True
+    return False
+
+
+@contextmanager
+def _failpoints(rules: str) -> Iterator[None]:
+    failpoints.configure(rules)
+    try:
+        yield
+    finally:
+        failpoints.configure(None)

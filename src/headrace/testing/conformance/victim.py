@@ -1,0 +1,67 @@
+"""Writes an epoch in a process of its own, to be killed at a failpoint, or held up there."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
+
+from headrace.connectors.output import Fenced, Output, Writer
+from headrace.core import failpoints
+from headrace.testing.conformance.subject import Letters, Row, changes_of
+
+_PATIENCE = 60.0
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload([__name__])
+
+
+class Victim:
+    """A process that writes one epoch with failpoints set."""
+
+    def __init__(self, output: Output, writer: Writer, epoch: int, rows: Sequence[Row], rules: str) -> None:
+        self._arrived = _context.Event()
+        work = (output, writer, epoch, rows)
+        self._process: BaseProcess = _context.Process(target=_write, args=(work, rules, self._arrived))
+        self._process.start()
+
+    def wait(self) -> None:
+        """Until it has come to the failpoint that the rules name."""
+        assert self._arrived.wait(_PATIENCE), "the writer did not come to its failpoint"
+
+    def killed(self) -> bool:
+        """Wait for its end: True if a failpoint killed it, False if it did what it was to do."""
+        code = self.end()
+        assert code in (0, -signal.SIGKILL), f"the writer ended with code {code}"
+        return code != 0
+
+    def end(self) -> int:
+        """Wait for its end, and give its exit code."""
+        self._process.join(_PATIENCE)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+            raise AssertionError("the writer did not end")
+        code = self._process.exitcode
+        self._process.close()
+        return code
+
+
+def _write(work: tuple[Output, Writer, int, Sequence[Row]], rules: str, arrived: Event) -> None:
+    output, writer, epoch, rows = work
+    failpoints.configure(rules)
+    threading.Thread(target=_watch, args=(rules.partition("=")[0], arrived), daemon=True).start()
+    try:
+        output.write(writer, epoch, changes_of(rows), Letters())
+    except Fenced:
+        sys.exit(1)
+
+
+def _watch(failpoint: str, arrived: Event) -> None:
+    while not failpoints.hits[failpoint]:
+        time.sleep(0.005)
+    arrived.set()

@@ -1,0 +1,102 @@
+"""A real PostgreSQL server (loopback, its own data) for tests and benchmarks; needs the server's programs (Debian: postgresql)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from headrace.core.errors import ConnectorError, SettingsError
+from headrace.testing.servers.ports import free_ports
+from headrace.testing.servers.server import Server
+
+_STILL_HELD = "pre-existing shared memory block"
+
+
+class PostgresServer(Server):
+    """One server with one database, its data in a temporary directory (or in `directory`, which is kept).
+
+    Started by root, it runs as another user, since PostgreSQL refuses root. The address stays the same over kill and restart.
+
+        with PostgresServer() as postgres:
+            connection = psycopg.connect(postgres.dsn)
+    """
+
+    name = "postgres"
+    ready = "database system is ready to accept connections"
+    # "Fast" shutdown: clients are cut off, not waited for.
+    stop_by = signal.SIGINT
+
+    def __init__(
+        self, *, directory: Path | None = None, settings: Mapping[str, str] | None = None, start_within: timedelta = timedelta(seconds=60)
+    ) -> None:
+        super().__init__(directory, start_within)
+        # What a test writes need not outlive the machine.
+        self._settings = {"fsync": "off", "max_connections": "50", **(settings or {})}
+        (self._port,) = free_ports(1)
+        self._password = secrets.token_hex(8)
+
+    @property
+    def dsn(self) -> str:
+        """How clients connect, password and all."""
+        return f"postgresql://headrace:{self._password}@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        deadline = time.monotonic() + self._start_within.total_seconds()
+        while True:
+            try:
+                return super().start()
+            except ConnectorError:
+                # The children of a server that was killed take a moment to see it; until then its memory is held.
+                if time.monotonic() > deadline or _STILL_HELD not in self._server.log_text():
+                    raise
+                self._server.kill()
+            time.sleep(0.1)
+
+    def _command(self) -> list[str]:
+        options = {"listen_addresses": "127.0.0.1", "port": str(self._port), "unix_socket_directories": "", **self._settings}
+        words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        return [*_as_other_user(), program("postgres"), "-D", str(self.directory / "data"), *words]
+
+    def _make(self) -> None:
+        data, password = self.directory / "data", self.directory / "password"
+        if data.exists():
+            self._password = password.read_text()
+            return
+        password.write_text(self._password)
+        if owner := _other_user():
+            for path in (self.directory, password):
+                shutil.chown(path, owner)
+        options = ["--username=headrace", "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        command = [*_as_other_user(), program("initdb"), "-D", str(data), *options]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self.directory)
+        if done.returncode:
+            raise ConnectorError(f"PostgreSQL's data in {data} could not be made:\n{done.stdout}{done.stderr}")
+
+
+def program(name: str) -> str:
+    """Where a program of PostgreSQL's server is; Debian keeps them away from the PATH."""
+    packaged = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    found = str(packaged[-1]) if packaged else shutil.which(name)
+    if found is None:
+        raise SettingsError(f"PostgreSQL's program {name!r} was not found", hint="install the server (Debian: apt-get install postgresql)")
+    return found
+
+
+def _other_user() -> str | None:
+    return ("postgres" if _known("postgres") else "nobody") if os.geteuid() == 0 else None
+
+
+def _as_other_user() -> list[str]:
+    user = _other_user()
+    return ["setpriv", f"--reuid={user}", "--regid=" + ("postgres" if user == "postgres" else "nogroup"), "--clear-groups"] if user else []
+
+
+def _known(user: str) -> bool:
+    return any(line.startswith(f"{user}:") for line in Path("/etc/passwd").read_text(encoding="utf-8").splitlines())

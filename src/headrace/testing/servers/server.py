@@ -1,0 +1,104 @@
+"""What servers on loopback have in common: a directory, one process at a time, and an end with the block that started it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+
+from headrace.core.errors import ConnectorError
+from headrace.testing.servers.process import ServerProcess
+
+
+class Server(ABC):
+    """A server with its data in a temporary directory (or in `directory`, which is kept). Its address stays the same over restarts."""
+
+    name: ClassVar[str]
+    """What it is called in its files."""
+    ready: ClassVar[str]
+    """What its log says when it serves."""
+    stop_by: ClassVar[signal.Signals] = signal.SIGTERM
+    """The signal by which it shuts down at once and cleanly."""
+
+    def __init__(self, directory: Path | None, start_within: timedelta) -> None:
+        self._own_directory = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"headrace-{self.name}-"))
+        self._start_within = start_within
+        self._process: ServerProcess | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.alive
+
+    @property
+    def log_file(self) -> Path:
+        """The server's log since its latest start."""
+        return self._server.log_file
+
+    def start(self) -> None:
+        """Start the server and return when it serves; the first start makes what it stands on."""
+        if self._process is None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            command = self._command()
+            self._process = ServerProcess(self.name, command, logs=self.directory, scratch=self.directory if self._own_directory else None)
+            self._make()
+        self._server.start()
+        self._server.wait_until(lambda log: self.ready in log, within=self._start_within)
+
+    def kill(self) -> None:
+        """End the server as a crash would (SIGKILL); its data stays for `restart`."""
+        self._server.kill()
+
+    def restart(self) -> None:
+        """Stop the server cleanly if it runs, then start it on the same data and address."""
+        self._server.stop(how=self.stop_by)
+        self.start()
+
+    def pause(self) -> None:
+        """Freeze the server (SIGSTOP): its connections stay open and nothing answers until `resume`."""
+        self._server.pause()
+
+    def resume(self) -> None:
+        self._server.resume()
+
+    def stop(self) -> None:
+        """Shut the server down cleanly and remove its temporary directory; it can't be started again."""
+        if self._process is not None:
+            self._process.stop(how=self.stop_by)
+            self._process.close()
+        if self._own_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """The program, with its arguments."""
+
+    @abstractmethod
+    def _make(self) -> None:
+        """Make what the first start needs."""
+
+    @property
+    def _server(self) -> ServerProcess:
+        if self._process is None:
+            raise ConnectorError(f"the {self.name} server was not started", hint="use it in a with-block, or call start()")
+        return self._process
