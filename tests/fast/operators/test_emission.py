@@ -177,7 +177,7 @@ def test_panes_of_sessions_that_retract_leave_the_sessions_that_there_are(trigge
 
 
 def test_panes_of_sessions_that_discard_hold_each_record_once() -> None:
-    for seed, trigger in product(range(2), TRIGGERS):
+    for seed, trigger in product(range(examples(2)), TRIGGERS):
         spec, store = SessionSpec(6, Emission(("k",), AGGREGATES, 20, Trigger(**trigger, mode="discarding"))), MemoryStore()
         state, told, count, total = Sessions(spec), story(seed), 0, 0
         for time, records in [*told.epochs, (told.end, ())]:

@@ -20,6 +20,7 @@ from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.work import Declared
 from headrace.plan.process import Logic
 from tests.fast.operators.stories import Record, Story, by_key, story
+from tests.support.examples import examples
 
 GAP, BAD = 9, 13
 COLUMNS = schema("k string, x long")
@@ -120,7 +121,7 @@ def wanted(records: list[Record]) -> list[Row]:
 
 @pytest.mark.parametrize("logic", [Logic(gather, silent), Logic(sessions, vectorised=True)], ids=["per key", "vectorised"])
 def test_events_and_timers_take_turns_in_event_time(logic: Logic) -> None:
-    for seed in range(30):
+    for seed in range(examples(30)):
         chance = random.Random(seed)
         spec = spec_of(logic, ttl=chance.choice([None, 50]), lateness=chance.choice([0, 0, 15]))
         given, accepted, bad = perform(spec, story(seed), chance)
