@@ -92,12 +92,13 @@ def _json(column: pa.Array) -> pa.Array:
     elif _plain_moments(column):
         written = pc.replace_substring(pc.strftime(column, format="%Y-%m-%d %H:%M:%S"), ".000000", "")
         texts = pc.binary_join_element_wise('"', written, '+00:00"', "")
-    elif pa.types.is_nested(column.type) or pa.types.is_floating(column.type):
-        # The two zeros are written differently, though they are equal.
+    elif pa.types.is_nested(column.type):
         texts = _dumped(column)
     else:
-        distinct = column.dictionary_encode()
-        texts = _dumped(distinct.dictionary).take(distinct.indices)
+        # By their bits: the two zeros are equal and written differently.
+        bits = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}.get(column.type, column.type)
+        distinct = column.view(bits).dictionary_encode() if bits != column.type else column.dictionary_encode()
+        texts = _dumped(distinct.dictionary.view(column.type) if bits != column.type else distinct.dictionary).take(distinct.indices)
     return texts.fill_null("null")
 
 
