@@ -1,4 +1,8 @@
-"""Running totals by key: what adds up as whole numbers is added when an event comes and taken out when it leaves the window."""
+"""Running totals by key: what adds up exactly is added when an event comes and taken out when it leaves the window.
+
+Sums of floats add up as whole numbers but for a rest, of what is very small, very large or no number (`floats.py`). Of that the totals
+count only how many events have one: where some do, the window has to be added up anew.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +29,37 @@ class RunningTotals(Memory[KeyedState]):
         self._place = [*by, TIME]
         self._parts = accumulators(aggregates)
         self._invertible = all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
+        self._rests = [name for aggregate in aggregates if (name := aggregate.part("rest")) in self._parts]
 
     def suit(self, partial: pl.DataFrame) -> bool:
-        """Whether partial results can be taken out again without a trace: floats could not."""
-        return self._invertible and all(partial.schema[name].is_integer() for name in self._parts)
+        """Whether partial results can be taken out again without a trace."""
+        return self._invertible and all(partial.schema[name].is_integer() for name in self._parts if name not in self._rests)
 
     def include(self, late: pl.DataFrame, store: Store) -> None:
         """Add events to the totals that came late and are still in the window."""
-        self._put(self._carried(late.with_columns(pl.lit(False).alias(_ADDED))), store)
+        self._put(self._carried(self._counted(late).with_columns(pl.lit(False).alias(_ADDED))), store)
 
-    def advance(self, coming: pl.DataFrame, leaving: pl.DataFrame, store: Store) -> pl.DataFrame:
-        """Let events come at their time, and others leave at theirs; gives the total of each key at each time one came."""
+    def advance(self, coming: pl.DataFrame, leaving: pl.DataFrame, store: Store) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Let events come at their time, and others leave at theirs; gives the total of each key at each time one came.
+
+        The second frame has the keys and times at which the total is not known, because events with a rest are in it.
+        """
+        coming, leaving = self._counted(coming), self._counted(leaving)
         taken = [(pl.lit(0, leaving.schema[name]) - pl.col(name)).alias(name) for name in self._parts]
         gone = leaving.with_columns(*taken, pl.lit(False).alias(_ADDED))
         both = pl.concat([coming.with_columns(pl.lit(True).alias(_ADDED)), gone.select(*coming.columns, _ADDED)])
         totals = self._carried(both)
         self._put(totals, store)
-        return totals.filter(_ADDED).drop(_ADDED)
+        totals = totals.filter(_ADDED).drop(_ADDED)
+        if not self._rests:
+            return totals, totals.clear()
+        exact = pl.all_horizontal(pl.col(name) == 0 for name in self._rests)
+        known = totals.filter(exact).with_columns(pl.lit(0.0).alias(name) for name in self._rests)
+        return known, totals.filter(~exact).select(self._place)
+
+    def _counted(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Events with a mark in place of their rest, which is not exact."""
+        return events.with_columns((pl.col(name) != 0.0).cast(pl.Int64).alias(name) for name in self._rests)
 
     def _carried(self, changes: pl.DataFrame) -> pl.DataFrame:
         """The total of each key after each of its changes."""

@@ -100,18 +100,26 @@ class Slides:
     def _fire(self, time: EpochTime, store: Store) -> list[pl.DataFrame]:
         due = self._events.between(time.before, time.after)
         shift = self._spec.length + 1
+        windows: pl.DataFrame | None
         leaving = self._events.between(time.before - shift, time.after - shift)
         known = due if due is not None else leaving
         if known is not None and self._totals.suit(known):
             gone = known.clear() if leaving is None else leaving.with_columns(pl.col(TIME) + shift)
-            windows = self._totals.advance(known.clear() if due is None else due, gone, store)
-            return [added(self._finish(windows, pl.lit("idle" if time.idle else "on-time"), pl.lit(0)))] if windows.height else []
-        if due is None:
+            windows, unknown = self._totals.advance(known.clear() if due is None else due, gone, store)
+            if unknown.height:
+                summed = self._summed(unknown, time).join(unknown, on=self._place, how="semi", nulls_equal=True)
+                windows = pl.concat([windows, summed.select(windows.columns)])
+        else:
+            windows = None if due is None else self._summed(due, time)
+        if windows is None or not windows.height:
             return []
+        return [added(self._finish(windows, pl.lit("idle" if time.idle else "on-time"), pl.lit(0)))]
+
+    def _summed(self, due: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
+        """The windows that end in this epoch, of the keys of others, added up from their events."""
         events = self._events.between(time.before - self._spec.length, time.after)
         assert events is not None
-        windows = self._spec.windows(self._of(events, due)).filter(pl.col(TIME) >= time.before)
-        return [added(self._finish(windows, pl.lit("idle" if time.idle else "on-time"), pl.lit(0)))]
+        return self._spec.windows(self._of(events, due)).filter(pl.col(TIME) >= time.before)
 
     def _stretch(self, late: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The events in the windows, given out already, that late events of their key can be in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import polars as pl
@@ -76,3 +77,34 @@ def test_a_late_event_corrects_only_the_windows_it_is_in() -> None:
         ("a", 12, 1, "on-time", 0, -1),
         ("a", 12, 2, "late", 1, 1),
     ]
+
+
+def test_floats_that_add_up_exactly_and_those_that_do_not_leave_no_trace_when_they_are_gone() -> None:
+    kind = pl.Float64()
+    aggregates = (Aggregate("count", "n"), Aggregate("sum", "total", ("x",), kind=kind))
+    spec, store, chance = SlidingSpec(20, ("k",), aggregates, until=15), MemoryStore(), random.Random(5)
+    slides, held, sent = Slides(spec), dict[Place, tuple[int, float]](), list[tuple[str, int, float]]()
+    for number in range(40):
+        before = BEGINNING if not number else number * 4 - 8
+        odd = number in (5, 6, 20)
+        values = [chance.choice([0.1, 3.7, -2.5, *([1e-13, 1e300, math.nan, math.inf] if odd else [])]) for _ in range(4)]
+        records = [(chance.choice("ab"), max(0, number * 4 - chance.randrange(12)), value) for value in values]
+        rows = pl.DataFrame(records, schema={"k": pl.String, "_time": pl.Int64, "x": pl.Float64}, orient="row")
+        time = EpochTime(number, before, (number + 1) * 4 - 8)
+        sent += records
+        outcome = slides.run(Arrived([spec.enter(rows, time).rows]), time, store)
+        for row in [row for result in outcome.results for row in result.to_dicts()]:
+            if row["_op"] > 0:
+                held[row["k"], row["_time"]] = row["n"], row["total"]
+            else:
+                del held[row["k"], row["_time"]]
+        if number % 7 == 3:
+            manifest, slides = slides.manifest(), Slides(spec)
+            slides.restore(manifest, store)
+    for (key, time_of), (count, total) in held.items():
+        inside = [value for other, at, value in sent if other == key and time_of - 20 <= at <= time_of]
+        assert count == len(inside)
+        assert total == pytest.approx(sum(inside), nan_ok=True)
+        if all(1e-12 < abs(value) < 5 for value in inside):
+            assert total == math.fsum(inside)
+    assert len(held) > 30
