@@ -21,7 +21,9 @@ def headrace_query(home: str, topic: str, view: str) -> None:
     import headrace as hr
 
     app = hr.App(f"first-{view}", home=home)
-    payments = app.stream(topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds"), partitions=PARTITIONS)
+    payments = app.stream(
+        topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=PARTITIONS
+    )
     app.view(view, tumbling(payments))
     print(time.time(), flush=True)
     app.run(until="caught-up")

@@ -80,7 +80,9 @@ class LaneSide:
         """An app over a topic, and the name of its one view."""
         number = next(self._numbers)
         app = hr.App(f"ours-{number}", settings=self._settings)
-        payments = app.stream(topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds"), partitions=PARTITIONS)
+        payments = app.stream(
+            topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=PARTITIONS
+        )
         app.view(f"view-{number}", declare(payments))
         return app, f"view-{number}"
 

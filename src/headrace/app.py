@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,10 +69,12 @@ class App(Declaration):
         slowest other one that is not idle.
         """
         stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source, align=align)
+        if source is not None:
+            return stream
         assert isinstance(stream.node, Source)
-        if source is None:
-            self._have_topic(stream.node, partitions)
-        return stream
+        node = replace(stream.node, partitions=self._have_topic(stream.node, partitions))
+        self._sources[name] = node
+        return Stream(self, node)
 
     def run(self, until: str | None = None, *, rows_per_epoch: int | None = None) -> Report:
         """Run the app's job until it is stopped, or go on with it where it stopped.
@@ -98,7 +101,8 @@ class App(Declaration):
         record = JobDirectory(self.settings.home, self.name).record()
         return explained(self.plan(), record.shards if record else None)
 
-    def _have_topic(self, source: Source, partitions: int) -> None:
+    def _have_topic(self, source: Source, partitions: int) -> int:
+        """See to it that the topic is there; how many partitions it has."""
         try:
             present = self.log.topic(source.name)
         except UnknownTopic:
@@ -107,10 +111,12 @@ class App(Declaration):
             self.log.create_topic(
                 source.name, partitions=partitions, schema=source.columns, key=source.key, time=source.time, config=config, exist_ok=True
             )
-            return
+            return partitions
         if not present.columns.equals(source.columns):
             raise PlanError(
                 f"stream {source.name!r} is declared as {ddl(source.columns)}, its topic has {ddl(present.columns)}",
+                why="records would lose a column, or not be read at all",
                 hint="declare the columns of the topic, or use another name",
                 where=source.where,
             )
+        return present.partitions

@@ -43,7 +43,11 @@ def payload(user: str, number: object) -> str:
 def test_expressions_that_are_not_fused_are_evaluated_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("remote", home=tmp_path)
     events = app.stream(
-        "events", schema="payload string, angle double, at timestamp", time="at", watermark=hr.bounded("10 seconds"), partitions=2
+        "events",
+        schema="payload string, angle double, at timestamp",
+        time="at",
+        watermark=hr.bounded("10 seconds", idle="1 hour"),
+        partitions=2,
     )
     read = (
         events.where("sin(angle) >= 0")
@@ -114,7 +118,9 @@ def words(frame: DataFrame) -> DataFrame:
 
 def test_a_function_over_a_dataframe_may_filter_multiply_and_shuffle(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("words", home=tmp_path)
-    lines = app.stream("lines", schema="text string, at timestamp", time="at", watermark=hr.bounded("10 seconds"), partitions=2)
+    lines = app.stream(
+        "lines", schema="text string, at timestamp", time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=2
+    )
     made = lines.transform(words, schema="word string, at timestamp, length int")
     app.view("per_word", made.window(hr.tumbling("1 minute"), by="word").agg(n="count(*)", length="max(length)"))
     app.view("lines_per_minute", lines.window(hr.tumbling("1 minute")).agg(n="count(*)"))
@@ -213,7 +219,7 @@ def values() -> list[dict[str, Any]]:
 
 def test_what_spark_evaluates_equals_what_is_fused(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("both", home=tmp_path)
-    records = app.stream("records", schema=COLUMNS, time="at", watermark=hr.bounded("10 seconds"), partitions=2)
+    records = app.stream("records", schema=COLUMNS, time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=2)
     # A function that is not fused takes the whole expression to Spark.
     remote = [f"if(sin(ratio) = 17, null, {text}) as {name}" for name, text in FUSED.items()]
     app.view("fused", records.select("id", *(f"{text} as {name}" for name, text in FUSED.items())), key="id")
@@ -235,7 +241,9 @@ def test_what_spark_evaluates_equals_what_is_fused(spark: SparkSession, tmp_path
 
 def test_steps_of_spark_follow_each_other_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("mixed", home=tmp_path)
-    numbers = app.stream("numbers", schema="n int, at timestamp", time="at", watermark=hr.bounded("10 seconds"), partitions=2)
+    numbers = app.stream(
+        "numbers", schema="n int, at timestamp", time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=2
+    )
     even = numbers.where("sin(n) < 2 and n % 2 = 0").transform(lambda frame: frame.union(frame).where("n > 2"))
     each = even.transform(lambda frame: frame.distinct()).flat_map("cast(sequence(1, n div 2) as array<int>)", "part")
     app.view("parts", each.where("cbrt(part) > 1").group("part", ttl=None).agg(n="count(*)"))

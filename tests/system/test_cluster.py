@@ -20,7 +20,8 @@ import headrace as hr
 
 app = hr.App("pageviews", home={home!r})
 views = app.stream(
-    "page_views", schema="url string, user string, at timestamp", key="url", time="at", watermark=hr.bounded("10 seconds"), partitions=3
+    "page_views", schema="url string, user string, at timestamp", key="url", time="at",
+    watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=3,
 )
 per_url = views.where("url is not null").window(hr.tumbling("1 minute"), by="url").agg(views="count(*)").emit(until="2 minutes")
 app.view("per_url", per_url)

@@ -11,11 +11,10 @@ from headrace.core.errors import PlanError
 from headrace.operators.cut import Cut
 from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.plan.expressions import Typed, check, parse
+from headrace.plan.expressions.unfused import MOVING
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
-
-_MOVING = "so a replay would differ"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Routes:
         return Flow((*_steps(node), *behind.steps), behind.exits, behind.branches)
 
     def _evaluate(self, node: Node, reader: Node, remote: tuple[Typed, ...], way: Way) -> str:
-        moving = next((typed for typed in remote if _MOVING in typed.reason), None)
+        moving = next((typed for typed in remote if MOVING in typed.reason), None)
         if moving is not None and node.changes:
             raise PlanError(
                 f"step {reader.name!r}: {moving.expression.text!r} over results that change",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from headrace.core.errors import PlanError
-from headrace.core.remarks import warn
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
@@ -34,7 +33,6 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
         refuse_lateness_of_the_wall_clock(node)
-        warn_of_the_wall_clock(node)
 
 
 def refuse_a_session_over_changes(node: Node) -> None:
@@ -220,17 +218,6 @@ def refuse_lateness_of_the_wall_clock(node: Node) -> None:
     else:
         return
     raise PlanError(f"windows of processing time {fact}: {node.name!r}", why=why, hint=hint, where=node.where)
-
-
-def warn_of_the_wall_clock(node: Node) -> None:
-    if isinstance(node, WindowAggregate) and isinstance(node.window, ProcessingTime):
-        warn(
-            f"{node.name!r} has windows by the wall clock: {node.window}",
-            why="a record is counted when the job happens to read it, so a replay, a second version of the job, or a job that catches up "
-            "after a stop gives other results",
-            hint="windows in event time do not: hr.tumbling(...) over a stream with time= and watermark=",
-            where=node.where,
-        )
 
 
 def _table_before(node: Node) -> Node | None:

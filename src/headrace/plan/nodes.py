@@ -116,6 +116,8 @@ class Source(Node):
     """What declares the topic of another system; None for a topic of the log."""
     align: timedelta | None = field(default=None, compare=False)
     """How far it may be read ahead of the slowest other stream, in event time."""
+    partitions: int | None = field(default=None, compare=False)
+    """How many its topic has, where that is known."""
 
     @property
     def watermarked(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headrace.core.errors import PlanError
 from headrace.plan.checks import check, refuse_an_alignment_that_may_stop, refuse_changes_where_only_facts_fit
 from headrace.plan.nodes import Node, Source
+from headrace.plan.remarks import remark
 from headrace.plan.sinks import Target, folding_key
 
 
@@ -71,6 +72,7 @@ class Plan:
         for output in self.outputs:
             if isinstance(output, Sink):
                 refuse_changes_where_only_facts_fit(output.name, output.node, output.target)
+        remark(self.nodes)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -50,6 +50,7 @@ REFUSED: list[tuple[str, Callable[[Stream], Stream]]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 @pytest.mark.parametrize(("fact", "declare"), REFUSED, ids=[fact for fact, _ in REFUSED])
 def test_what_spark_could_not_do_rightly_is_refused_when_planned(fact: str, declare: Callable[[Stream], Stream]) -> None:
     app = Declaration("refused")

@@ -16,7 +16,7 @@ _FORMAT = "date and number formats are read by Java"
 _JSON = "JSON is read and written by Spark's own library"
 _HASH = "the hash is computed by Spark"
 _CAPTURED = "what a regular expression captures is decided by Java"
-_MOVING = "it changes from call to call, so a replay would differ"
+MOVING = "it changes from call to call, so a replay would differ"
 
 _MATHEMATICS = (
     "expm1", "log1p", "cbrt", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "atan2",
@@ -37,9 +37,9 @@ UNFUSED: dict[str, tuple[pa.DataType | None, str]] = {
     **dict.fromkeys(("regexp_extract_all",), (pa.list_(pa.field("element", STRING)), _CAPTURED)),
     **dict.fromkeys(("regexp_count", "regexp_instr"), (INT, _CAPTURED)),
     **dict.fromkeys(("months_between",), (DOUBLE, _LAST_DIGIT)),
-    **dict.fromkeys(("current_timestamp", "now"), (TIMESTAMP, _MOVING)),
-    **dict.fromkeys(("localtimestamp",), (TIMESTAMP_NTZ, _MOVING)),
-    **dict.fromkeys(("current_date", "curdate"), (DATE, _MOVING)),
-    **dict.fromkeys(("rand", "random", "randn"), (DOUBLE, _MOVING)),
-    **dict.fromkeys(("uuid",), (STRING, _MOVING)),
+    **dict.fromkeys(("current_timestamp", "now"), (TIMESTAMP, MOVING)),
+    **dict.fromkeys(("localtimestamp",), (TIMESTAMP_NTZ, MOVING)),
+    **dict.fromkeys(("current_date", "curdate"), (DATE, MOVING)),
+    **dict.fromkeys(("rand", "random", "randn"), (DOUBLE, MOVING)),
+    **dict.fromkeys(("uuid",), (STRING, MOVING)),
 }  # fmt: skip
