@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.connectors.input import Input
 from headrace.core.clock import to_datetime
+from headrace.core.durations import spelled
 from headrace.operators.time import BEGINNING, END
 from headrace.operators.watermark import Progress as Reached
 from headrace.plan.watermarks import LossBudget, Watermark
@@ -30,17 +31,22 @@ class Progress:
     rate: float
     epoch_seconds: float | None = None
     """How long the last epoch took."""
+    bounds: Mapping[str, timedelta] = field(default_factory=dict)
+    """What a loss budget has chosen for each stream that has one."""
 
     def __str__(self) -> str:
         time = f"{self.watermark:%Y-%m-%d %H:%M:%S}" if self.watermark else "none yet"
-        return f"epoch {self.epoch:,}   {self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows   watermark {time}"
+        chosen = "".join(f"   {name} bounded by {spelled(bound)}" for name, bound in self.bounds.items())
+        return (
+            f"epoch {self.epoch:,}   {self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows   watermark {time}{chosen}"
+        )
 
 
 class Observer:
     """Reads a job's progress off Spark's reports on its epochs."""
 
-    def __init__(self, inputs: Mapping[str, Input]) -> None:
-        self._inputs = inputs
+    def __init__(self, inputs: Mapping[str, Input], rules: Mapping[str, Watermark | None]) -> None:
+        self._inputs, self._rules = inputs, rules
         self._began: int | None = None
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
@@ -69,10 +75,11 @@ class Observer:
         mark = self._offset["watermark"] if self._offset else BEGINNING
         return None if mark in (BEGINNING, END) else to_datetime(mark)
 
-    def bounds(self, rules: Mapping[str, Watermark | None]) -> dict[str, timedelta]:
+    @property
+    def bounds(self) -> dict[str, timedelta]:
         """How far behind its records the watermark of each stream stays that learns it; the largest bound of its partitions."""
         progress = self._offset["progress"] if self._offset else {}
-        learning = {name: rule for name, rule in rules.items() if isinstance(rule, LossBudget) and name in progress}
+        learning = {name: rule for name, rule in self._rules.items() if isinstance(rule, LossBudget) and name in progress}
         chosen = {name: Reached.from_json(progress[name]).bounds(rule) for name, rule in learning.items()}
         return {name: timedelta(microseconds=max(bounds.values())) for name, bounds in chosen.items() if bounds}
 
@@ -89,7 +96,7 @@ class Observer:
             self._rate += 0.3 * ((read - self._seen[1]) / (now - self._seen[0]) - self._rate)
         self._seen = (now, read)
         there = sum(sum(source.end().values()) for source in self._inputs.values())
-        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate, self._epoch_seconds)
+        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate, self._epoch_seconds, self.bounds)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class JobRun:
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
             job = replace(job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch), generation=place.next_run())
-            observer = Observer(job.inputs)
+            observer = Observer(job.inputs, job.watermarks)
             query = lane.start(spark, job, place.checkpoint)
             try:
                 self._attend(query, observer, show)
@@ -75,7 +75,7 @@ class JobRun:
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
-            observer.bounds(job.watermarks),
+            observer.bounds,
         )  # fmt: skip
 
     def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from headrace.connectors.log.input import LogInput
 from headrace.core.clock import to_datetime, to_microseconds
+from headrace.core.durations import spelled
 from headrace.log import Log
 from headrace.operators.timing import Timing, timings
 from headrace.plan.nodes import Source
@@ -29,7 +30,8 @@ class Sample:
 
     def __str__(self) -> str:
         kind = "made up" if self.made_up else "of one of its last records"
-        lines = [f"{self.source.name}, event time {_whole(self.event_time)} ({kind}), watermark {self.source.watermark}"]
+        align = f", read at most {spelled(self.source.align)} ahead of the slowest other stream" if self.source.align is not None else ""
+        lines = [f"{self.source.name}, event time {_whole(self.event_time)} ({kind}), watermark {self.source.watermark}{align}"]
         for step, windows in groupby(self.timings, key=lambda timing: timing.step):
             lines += [f"  {line}" for line in self._step(step, list(windows))]
         return "\n".join(lines if self.timings else [*lines, "  meets no window"])
