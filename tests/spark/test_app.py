@@ -77,7 +77,7 @@ def test_a_run_without_new_records_changes_nothing(spark: SparkSession, tmp_path
 def test_a_stream_over_a_topic_without_a_time_takes_it_from_the_records(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("clicks", home=tmp_path)
     app.log.create_topic("clicks", partitions=3, schema="url string, at timestamp")
-    clicks = app.stream("clicks", schema="url string, at timestamp", time="at", watermark=hr.perfect())
+    clicks = app.stream("clicks", schema="url string, at timestamp", time="at", watermark=hr.perfect(idle="1 hour"))
     app.view("clicks_per_minute", clicks.window(hr.tumbling("1 minute")).agg(clicks="count(*)"))
     table = pa.table({"url": ["/a", "/b"], "at": pa.array([NOON, NOON + timedelta(minutes=2)])})
     with app.log.producer(acks="all") as producer:
