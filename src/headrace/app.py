@@ -99,7 +99,14 @@ class App(Declaration):
     def explain(self) -> Explanation:
         """What each step does, which lane runs it and why, what it remembers and for how long. Print it."""
         record = JobDirectory(self.settings.home, self.name).record()
-        return explained(self.plan(), record.shards if record else None)
+        if record is None:
+            return explained(self.plan())
+        from headrace.jobs.report import hot_keys
+
+        found: dict[str, list[str]] = {}
+        for hot in hot_keys(self.log, self.name):
+            found.setdefault(hot.step, []).append(f"{hot.key} has {hot.share:.0%}")
+        return explained(self.plan(), record.shards, {step: ", ".join(words) for step, words in found.items()})
 
     def _have_topic(self, source: Source, partitions: int) -> int:
         """See to it that the topic is there; how many partitions it has."""

@@ -20,7 +20,7 @@ def accounting(
     from headrace.core.errors import JobError
     from headrace.core.settings import load_settings
     from headrace.jobs.directory import JobDirectory
-    from headrace.jobs.report import epochs, totals
+    from headrace.jobs.report import epochs, hot_keys, totals
     from headrace.operators.accounting import ENDS
 
     directory = JobDirectory(load_settings(home=home).home, app)
@@ -29,6 +29,9 @@ def accounting(
         raise JobError(f"there is no job {app!r} in {directory.path.parent}", hint="run it first (headrace run app.py), or name its --home")
     log = log_at(home)
     rows = epochs(log, app, record).to_dicts() if by_epoch else totals(log, app, record)
+    for hot in hot_keys(log, app):
+        if hot.trouble:
+            render.note(str(hot))
     render.table(rows, as_json=as_json, empty="no records moved yet")
     if any(row["in"] != sum(row[end] for end in ENDS) for row in rows):
         raise JobError(f"the accounting of job {app!r} does not add up", why="records are missing or were counted twice")

@@ -11,6 +11,8 @@ from headrace.connectors.output import Output
 from headrace.log import Log
 from headrace.log.target import LogTopic
 from headrace.operators.accounting import COLUMNS
+from headrace.operators.hot import COLUMNS as HOT
+from headrace.operators.hot import hot_topic
 from headrace.operators.sides import DEAD_LETTER, dead_topic, late_columns, late_topic
 from headrace.plan.plan import Plan, Sink, View
 
@@ -21,6 +23,7 @@ def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
         log.create_topic(late_topic(source.name), schema=pa.schema([*source.columns, *late_columns(source.columns)]), exist_ok=True)
         log.create_topic(dead_topic(source.name), schema=DEAD_LETTER, exist_ok=True)
     log.create_topic(accounting_topic(plan.name), schema=COLUMNS, exist_ok=True)
+    log.create_topic(hot_topic(plan.name), schema=HOT, exist_ok=True)
     for output in plan.outputs:
         if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
             log.create_topic(letters_topic(output.name), schema=DEAD_LETTER, exist_ok=True)
@@ -34,7 +37,7 @@ def outputs_of(log: Log, plan: Plan) -> dict[str, Output]:
     """Everything that tasks of the plan's job write to, by the name under which records are sent there."""
     found: dict[str, Output] = {output.name: _sink(output, log) for output in plan.outputs}
     sides = [topic(source.name) for source in plan.sources for topic in (late_topic, dead_topic)]
-    found |= {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name))}
+    found |= {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name), hot_topic(plan.name))}
     return found | {dead_topic(sink.name): LogOutput(log.path, letters_topic(sink.name)) for sink in plan.outputs if isinstance(sink, Sink)}
 
 

@@ -15,6 +15,7 @@ from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.operators.accounting import ENDS
+from headrace.operators.hot import HotKey, hot_topic, hottest
 
 _COUNTS = ("in", *ENDS)
 
@@ -31,17 +32,31 @@ class Report:
     """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
     bounds: Mapping[str, timedelta] = field(default_factory=dict)
     """What a loss budget has chosen for each stream that has one."""
+    hot_keys: list[HotKey] = field(default_factory=list)
+    """Keys with a large share of the records of a step, by samples of the last epochs."""
 
     def __str__(self) -> str:
         time = f", watermark {self.watermark:%Y-%m-%d %H:%M:%S} UTC" if self.watermark else ""
         chosen = "".join(f", {name} bounded by {spelled(bound)}" for name, bound in self.bounds.items())
-        return f"job {self.job!r} at epoch {self.epoch:,}{time}{chosen}, after {timedelta(seconds=round(self.seconds))}"
+        trouble = "".join(f"\n{hot}" for hot in self.hot_keys if hot.trouble)
+        return f"job {self.job!r} at epoch {self.epoch:,}{time}{chosen}, after {timedelta(seconds=round(self.seconds))}{trouble}"
 
 
 def totals(log: Log, app: str, record: Record) -> list[dict[str, Any]]:
     """The counts of a job's steps over all its epochs, in the order in which records meet them."""
     counted = epochs(log, app, record).group_by("step", maintain_order=True).agg(pl.col(_COUNTS).sum())
     return sorted(counted.to_dicts(), key=lambda row: record.place_of(row["step"]))
+
+
+def hot_keys(log: Log, app: str) -> list[HotKey]:
+    """The hot keys that a job has met."""
+    try:
+        table = log.read(hot_topic(app), columns=["epoch", "step", "key", "records", "gathers"])
+    except UnknownTopic:
+        return []
+    seen = pl.from_arrow(table)
+    assert isinstance(seen, pl.DataFrame)
+    return hottest(seen)
 
 
 def epochs(log: Log, app: str, record: Record) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
-from headrace.jobs.report import Report, totals
+from headrace.jobs.report import Report, hot_keys, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.explain import identity
@@ -75,7 +75,7 @@ class JobRun:
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
-            observer.bounds,
+            observer.bounds, hot_keys(self._log, plan.name),
         )  # fmt: skip
 
     def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:

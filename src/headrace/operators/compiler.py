@@ -49,6 +49,6 @@ class _Compiler:
         entry, level, source = Entry(node.name, operator_of(node)), level_of(node), source_of(node)
         if not all(result.expression.fused for result in node.results):
             columns, flow = self._routes.results(node)
-            return Operator(entry, level, (), columns, flow, source)
+            return Operator(entry, level, (), columns, flow, source, node.gathers)
         results = tuple((result.name, result.expression) for result in node.results)
-        return Operator(entry, level, results, tuple(node.columns.names), self._routes.after(node, Way(node)), source)
+        return Operator(entry, level, results, tuple(node.columns.names), self._routes.after(node, Way(node)), source, node.gathers)

@@ -16,6 +16,7 @@ from headrace.operators.entry import ALL, Entry
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW, Flow, computed
+from headrace.operators.hot import hot_topic, sampled
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
 from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
 from headrace.operators.store import Store
@@ -203,7 +204,11 @@ class Passage:
         self._enter(name, frame)
 
     def _enter(self, name: str, frame: pl.DataFrame) -> None:
-        entry = self._program.operators[name].entry
+        entry, gathers = self._program.operators[name].entry, self._program.operators[name].gathers
+        hot = sampled(frame, entry.spec.by, self._time.epoch)
+        if hot is not None:
+            seen = hot.with_columns(pl.lit(name).alias("step"), pl.lit(gathers).alias("gathers"))
+            self._result.packets.append(Packet(hot_topic(self._program.name), 0, seen))
         entered = entry.enter(frame, self._time)
         late = 0 if entered.late is None else entered.late.height
         bad = 0 if entered.bad is None else entered.bad.height

@@ -47,6 +47,8 @@ class Operator:
     columns: tuple[str, ...]
     flow: Flow
     origin: str
+    gathers: bool = False
+    """Whether all records of a key meet one by one, so that a hot one has one core."""
 
     def fresh(self, shard: int) -> Stateful:
         """The operator of one shard, with no state yet."""

@@ -15,7 +15,7 @@ from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Memory, Named, Step
 from headrace.plan.own import Aggregate
 from headrace.plan.tables import row_a_key
-from headrace.plan.windows import Window
+from headrace.plan.windows import Count, Sliding, Window
 
 PANE_COLUMNS = (pa.field("pane", pa.string()), pa.field("revision", pa.int32()))
 
@@ -111,6 +111,11 @@ class WindowAggregate(Aggregation):
     def kept(self) -> timedelta:
         """How long after its end a window is kept: corrections of a step before it come late by as much as that one allows."""
         return self.emit.until + self.input.lateness
+
+    @property
+    def gathers(self) -> bool:
+        """A window that begins or ends with a record needs each of them."""
+        return isinstance(self.window, Sliding | Count)
 
     @property
     def does(self) -> str:

@@ -24,6 +24,10 @@ class Dedup(Step):
         return self.by if self.ttl is None else super().keys
 
     @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
     def does(self) -> str:
         return f"first record by {', '.join(self.by)}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from headrace.plan.nodes import Memory, Node
 from headrace.plan.plan import Plan
@@ -21,6 +22,8 @@ class StepInWords:
     reason: str
     state: str
     bound: str
+    hot_keys: str = ""
+    """What a key with very many records costs, and which ones a run has found."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,13 @@ class Explanation:
             lines += [f"  reads {words.reads}"] if words.reads else []
             lines += [f"  lane: {words.lane}{f', because {words.reason}' if words.reason else ''}"]
             lines += [f"  keeps {words.state}, bound: {words.bound}"] if words.bound else []
+            lines += [f"  hot keys: {words.hot_keys}"] if words.hot_keys else []
         return "\n".join(lines)
 
 
-def explained(plan: Plan, shards: int | None = None) -> Explanation:
-    """Every step in the order records meet them, then the views and sinks."""
-    steps = [_in_words(node) for node in plan.nodes]
+def explained(plan: Plan, shards: int | None = None, found: Mapping[str, str] | None = None) -> Explanation:
+    """Every step in the order records meet them, then the views and sinks; `found` says which hot keys a run has met at a step."""
+    steps = [_in_words(node, (found or {}).get(node.name, "")) for node in plan.nodes]
     outputs = [_words(output.name, output.does, output.node.name, "", Memory()) for output in plan.outputs]
     return Explanation((*steps, *outputs), shards)
 
@@ -53,8 +57,14 @@ def identity(plan: Plan) -> str:
     return "\n".join(f"{words.step}: {words.does}{f' of {words.reads}' if words.reads else ''}" for words in explained(plan).steps)
 
 
-def _in_words(node: Node) -> StepInWords:
-    return _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.memory)
+def _in_words(node: Node, found: str) -> StepInWords:
+    words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.memory)
+    if not node.stateful:
+        return words
+    cost = (
+        "the records of a key all meet on one shard" if node.gathers else "united before they meet, so that one costs no more than others"
+    )
+    return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")
 
 
 def _words(step: str, does: str, reads: str, reason: str, memory: Memory) -> StepInWords:

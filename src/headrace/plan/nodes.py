@@ -98,6 +98,11 @@ class Node:
         return Memory()
 
     @property
+    def gathers(self) -> bool:
+        """Whether every record of a key has to meet the others, so that none can be united with others before that."""
+        return False
+
+    @property
     def foreign(self) -> str:
         """Why Spark itself must evaluate the step; empty where it need not."""
         typed = (*self.expressions, *(result.expression for result in self.results))

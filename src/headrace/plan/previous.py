@@ -23,6 +23,10 @@ class WithPrevious(Step):
     ttl: timedelta | None
 
     @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
     def does(self) -> str:
         return f"with {', '.join(self.taken)} of the previous record by {', '.join(self.by)}"
 

@@ -54,6 +54,10 @@ class Process(Step):
         return ()
 
     @property
+    def gathers(self) -> bool:
+        return True
+
+    @property
     def does(self) -> str:
         kept = f", state ({ddl(self.state)})" if len(self.state) else ""
         order = ", as they come" if self.order == AS_THEY_COME else ""

@@ -21,6 +21,7 @@ from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, as_upserts
 from headrace.operators.compiler import compiled
 from headrace.operators.disorder import Lateness
+from headrace.operators.hot import HotKey, hot_topic, hottest
 from headrace.operators.runner import Runner
 from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.time import BEGINNING, END, EpochTime
@@ -46,6 +47,7 @@ class TestDriver:
         self, app: Declaration, *, shards: int = 2, partitions: int | Mapping[str, int] = 1, starts_at: Moment | None = None
     ) -> None:
         plan = app.plan()
+        self._name = plan.name
         self._sources = {source.name: source for source in plan.sources}
         self._outputs = {output.name: output for output in plan.outputs}
         self._program = compiled(plan, shards)
@@ -116,6 +118,11 @@ class TestDriver:
     def state(self) -> list[dict[str, Any]]:
         """What each step with state keeps now: step, rows, bytes."""
         return [{"step": step, "rows": size.rows, "bytes": size.bytes} for step, size in self._runner.sizes().items()]
+
+    def hot_keys(self) -> list[HotKey]:
+        """Keys with a large share of the records of a step, by samples of large batches: one epoch in eight is looked at."""
+        seen = self._side.get(hot_topic(self._name))
+        return hottest(pl.DataFrame(seen)) if seen else []
 
     @property
     def watermark(self) -> datetime | None:

@@ -1,0 +1,66 @@
+"""Hot keys: those that have many of the records of a step, found in a sample now and then, while a job runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from headrace.schema.legible import key_text
+
+COLUMNS = "epoch bigint, step string, key string, records bigint, gathers boolean"
+# Every so many epochs a batch is looked at, if it has enough records; so many of them are drawn.
+_EVERY, _ENOUGH, _DRAWN = 8, 1_000, 512
+# A key of less than this share is not hot; a step whose keys stay together is in trouble from the other on.
+_SHARE, _TOO_MUCH = 0.1, 0.5
+# What was seen longer ago does not count.
+_LAST = 64
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """A key with a large share of the records of a step. `gathers`: they all meet on one shard, one by one."""
+
+    step: str
+    key: str
+    share: float
+    gathers: bool
+
+    @property
+    def trouble(self) -> bool:
+        return self.gathers and self.share > _TOO_MUCH
+
+    def __str__(self) -> str:
+        known = f"key {self.key} has {self.share:.0%} of the records of {self.step!r}"
+        return f"{known}: they all meet on one shard, so one core does its work" if self.trouble else known
+
+
+def hot_topic(app: str) -> str:
+    return f"{app}.hot-keys"
+
+
+def sampled(records: pl.DataFrame, by: tuple[str, ...], epoch: int) -> pl.DataFrame | None:
+    """How many records of a batch the hot keys have, by a sample, and without a key all of them; None if it is not looked at."""
+    if epoch % _EVERY != 1 or records.height < _ENOUGH or not all(name in records.columns for name in by):
+        return None
+    drawn = records.select(by)[np.random.default_rng(epoch).integers(0, records.height, _DRAWN)]
+    counted = drawn.group_by(by).agg(pl.len().alias("_drawn")).filter(pl.col("_drawn") >= _SHARE * _DRAWN)
+    return pl.DataFrame(
+        {
+            "epoch": pl.Series([epoch] * (counted.height + 1), dtype=pl.Int64),
+            "key": [None, *key_text(counted, by)],
+            "records": [records.height, *(counted.get_column("_drawn") * records.height // _DRAWN)],
+        },
+        schema_overrides={"key": pl.String, "records": pl.Int64},
+    )
+
+
+def hottest(seen: pl.DataFrame) -> list[HotKey]:
+    """The hot keys of what was seen in the last epochs that were looked at, those with the largest share first."""
+    recent = seen.filter(pl.col("epoch") > pl.col("epoch").max() - _LAST)
+    totals = recent.filter(pl.col("key").is_null()).group_by("step").agg(pl.col("records").sum().alias("all"))
+    counted = recent.drop_nulls("key").group_by("step", "key").agg(pl.col("records").sum(), pl.col("gathers").last())
+    shares = counted.join(totals, on="step").with_columns((pl.col("records") / pl.col("all")).alias("share"))
+    found = shares.filter(pl.col("share") >= _SHARE).sort("share", "step", "key", descending=[True, False, False])
+    return [HotKey(**row) for row in found.select("step", "key", "share", "gathers").to_dicts()]
