@@ -24,7 +24,7 @@ def consumer(source: KafkaTopic, group: str) -> Any:
     """This process's consumer for a source. It belongs to the group only to commit; partitions are assigned by hand."""
     from confluent_kafka import Consumer
 
-    return _one("consumer", source, group, lambda: Consumer({**_settings(source),
+    return _one("consumer", source, group, lambda: Consumer({**client_settings(source),
         "group.id": group,
         "isolation.level": source.isolation,
         "enable.auto.commit": False,
@@ -42,7 +42,7 @@ def admin(source: KafkaTopic) -> Any:
     """This process's admin client for a source."""
     from confluent_kafka.admin import AdminClient
 
-    return _one("admin", source, "", lambda: AdminClient(_settings(source), logger=_log))
+    return _one("admin", source, "", lambda: AdminClient(client_settings(source), logger=_log))
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _one(kind: str, source: KafkaTopic, group: str, make: Callable[[], Any]) -> 
     return _clients[known]
 
 
-def _settings(source: KafkaTopic) -> dict[str, Any]:
+def client_settings(source: KafkaTopic) -> dict[str, Any]:
     given = {name: value.reveal() if isinstance(value, Secret) else value for name, value in source.settings.items()}
     return {"bootstrap.servers": source.servers, "client.id": "headrace", "log_level": 3, **given}
 

@@ -1,21 +1,23 @@
-"""A topic of Kafka as a user declares it; nothing is connected here."""
+"""A topic of Kafka as a user declares it, to be read or written; nothing is connected here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.schema import TIMESTAMP, type_name
 from headrace.core.secret import Secret
-from headrace.schema.formats import Format, format_of
+from headrace.schema.formats import Format, Json, Plain, format_of
 
 if TYPE_CHECKING:
     from headrace.connectors.kafka.input import KafkaInput
+    from headrace.connectors.kafka.output import KafkaOutput
 
 Start: TypeAlias = str | datetime | Mapping[int, int]
 
@@ -26,6 +28,7 @@ _SECRET = ("password", "secret", "private", "credential", "token", ".pem")
 _OURS = {
     "bootstrap.servers": "servers=", "group.id": "group=", "isolation.level": "isolation=", "auto.offset.reset": "start=",
     "enable.auto.commit": "", "enable.partition.eof": "", "enable.auto.offset.store": "",
+    "transactional.id": "", "enable.idempotence": "", "acks": "",
 }  # fmt: skip
 _KINDS = {"key_as": (pa.string(), pa.binary()), "timestamp_as": (TIMESTAMP,), "headers_as": (HEADERS,)}
 
@@ -45,6 +48,10 @@ class KafkaTopic:
     timestamp_as: str | None = None
     headers_as: str | None = None
     settings: Mapping[str, str | Secret] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    append_only: bool = False
+    at_least_once: bool = False
+    patience: timedelta = timedelta(minutes=1)
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
@@ -60,11 +67,14 @@ class KafkaTopic:
                 instead = f"use {_OURS[name]}" if _OURS[name] else "leave it away"
                 raise SettingsError(f"{name} of topic {self.topic!r} cannot be set", why="exactly once stands on it", hint=instead)
 
-    def check(self, columns: pa.Schema) -> None:
-        """Raise if the topic cannot give these columns, or Kafka's client is missing: before anything runs."""
+    def check(self, columns: pa.Schema, key: tuple[str, ...] | None = None) -> None:
+        """Raise if the topic cannot give these columns or, with a key, take them, or Kafka's client is missing: before anything runs."""
         from headrace.connectors.kafka.client import check_client
 
         check_client()
+        if key is not None:
+            self._check_writing(columns)
+            return
         payload = self.payload(columns)
         if len(payload):
             self.format.codec(payload)
@@ -74,6 +84,26 @@ class KafkaTopic:
         from headrace.connectors.kafka.input import KafkaInput
 
         return KafkaInput(self, columns, time, self.group or f"headrace-{app}")
+
+    def output(self, columns: pa.Schema, key: tuple[str, ...]) -> KafkaOutput:
+        """The topic as a job writes it."""
+        from headrace.connectors.kafka.output import KafkaOutput
+
+        return KafkaOutput(self, columns, key)
+
+    @property
+    def replaces(self) -> bool:
+        """A key of facts says in which partition they are, no more."""
+        return False
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of Kafka"
+
+    def _check_writing(self, columns: pa.Schema) -> None:
+        if isinstance(self.format, Plain) and (len(columns) != 1 or columns.types[0] not in (pa.string(), pa.binary())):
+            raise SchemaError(f"{self} takes one column of string or binary as it is", hint='select it, or use format="json"')
+        if not isinstance(self.format, Plain | Json):
+            raise SettingsError(f"{self}: records are written as JSON or as they are", hint='format="json" or "bytes"')
 
     @property
     def taken(self) -> dict[str, str]:
@@ -103,7 +133,7 @@ def kafka(
     settings: Mapping[str, str | Secret] | None = None,
     **options: Any,
 ) -> KafkaTopic:
-    """A topic of Kafka as the source of a stream.
+    """A topic of Kafka as the source of a stream, or as the target of a sink.
 
     `format` is "json", "bytes", `hr.avro(...)` or `hr.protobuf(...)`; records that cannot be decoded go to the dead letters of the
     stream. `settings` are the client's own, by Kafka's names (`security.protocol`, `sasl.mechanism`, `ssl.ca.location`, ...); passwords
@@ -116,11 +146,20 @@ def kafka(
     - `key_as`, `timestamp_as` and `headers_as`, columns for the record's key (string or binary), for Kafka's timestamp, and for headers
       (`array<struct<name:string,value:binary>>`).
 
+    As a target it is written exactly once, in transactions that hold the number of the epoch, too; readers need `read_committed`.
+    Records are JSON objects, or as they are with `format="bytes"`. Results that change are upserts by their key, and tombstones. Options:
+
+    - `key`, the columns that make a record's key and so its partition, as Kafka's own clients choose it; results that change have theirs.
+    - `at_least_once=True` leaves transactions out: records of an epoch that is repeated after a crash are there twice.
+    - `append_only=True` refuses results that change; `patience`, how long brokers that are away are waited for.
+
     >>> kafka("payments", servers="broker:9092", settings={"sasl.password": "s3same"}).settings
     {'sasl.password': Secret(***)}
     """
     hidden = {name: Secret(value) if isinstance(value, str) and _secret(name) else value for name, value in (settings or {}).items()}
-    return KafkaTopic(topic, servers, format_of(format), settings=hidden, **options)
+    key, patience = options.pop("key", ()), duration(options.pop("patience", "1 minute"))
+    columns = (key,) if isinstance(key, str) else tuple(key)
+    return KafkaTopic(topic, servers, format_of(format), settings=hidden, key=columns, patience=patience, **options)
 
 
 def _secret(name: str) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
 import psycopg
 
+from headrace.connectors.patience import patiently
 from headrace.connectors.postgres.table import PostgresTable
 from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
@@ -28,14 +28,13 @@ _SETTINGS = {
 }
 # Who is not let in, or asks for what there is not, need not ask again.
 _FINAL = ("28", "3D", "42", "0A")
-_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _connections: dict[tuple[int, Secret], Connection] = {}
 
 
-def patiently(target: PostgresTable, what: str, work: Callable[[Connection], Answer]) -> Answer:
+def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], Answer]) -> Answer:
     """Do work that may be repeated; where the server is away or busy it is begun again, on a new connection."""
-    deadline, pause = time.monotonic() + target.patience.total_seconds(), _PAUSE
-    while True:
+
+    def attempt() -> Answer:
         try:
             return work(_connected(target))
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.ProgrammingError) as error:
@@ -43,10 +42,12 @@ def patiently(target: PostgresTable, what: str, work: Callable[[Connection], Ans
             state = error.sqlstate or ""
             if isinstance(error, psycopg.ProgrammingError) or state[:2] in _FINAL or "authentication failed" in str(error):
                 raise _failure(target, what, error, "look at the table, and at dsn=") from error
-            if time.monotonic() + pause > deadline:
-                raise _failure(target, what, error, "look at the server; the job goes on from its last epoch when started again") from error
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
+            raise
+
+    try:
+        return patiently(target.patience, attempt, (psycopg.OperationalError, psycopg.InterfaceError))
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise _failure(target, what, error, "look at the server; the job goes on from its last epoch when started again") from error
 
 
 def forget(target: PostgresTable) -> None:

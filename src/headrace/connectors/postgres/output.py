@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
-from headrace.connectors.postgres.client import Connection, patiently
+from headrace.connectors.postgres.client import Connection, repeatedly
 from headrace.connectors.postgres.columns import as_csv
 from headrace.connectors.postgres.definition import EPOCHS, prepared, qualified
 from headrace.connectors.postgres.table import PostgresTable
@@ -33,10 +33,10 @@ class PostgresOutput:
     key: tuple[str, ...]
 
     def prepare(self, tasks: int) -> None:
-        patiently(self.target, "preparing", partial(prepared, target=self.target, columns=self.columns, key=self.key))
+        repeatedly(self.target, "preparing", partial(prepared, target=self.target, columns=self.columns, key=self.key))
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        return patiently(self.target, "writing to", lambda connection: self._write(connection, writer, epoch, (changes, dead)))
+        return repeatedly(self.target, "writing to", lambda connection: self._write(connection, writer, epoch, (changes, dead)))
 
     def publish(self, job: str, epoch: int) -> None:
         """What is committed is seen at once."""

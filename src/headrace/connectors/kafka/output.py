@@ -1,0 +1,78 @@
+"""A topic of Kafka as an output of the engine: records, and the number of their epoch, commit in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+
+from headrace.connectors.kafka.channel import ProducerLost, Records, write
+from headrace.connectors.kafka.client import TIMEOUT, admin, failure, told
+from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
+from headrace.connectors.patience import patiently
+from headrace.core.keys import encode_keys
+from headrace.schema.formats import Json
+from headrace.schema.legible import as_json
+
+# What Kafka's clients send at most, unless told otherwise, with room for what stands around a record.
+_LARGEST, _AROUND = 1_000_000, 512
+
+
+@dataclass(frozen=True)
+class KafkaOutput:
+    """A topic, the columns that its records hold, and the key by which they replace each other."""
+
+    target: KafkaTopic
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    def prepare(self, tasks: int) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # it is public, its module does not say so
+
+        target = self.target
+        with told(target, "looking for"):
+            found = admin(target).list_topics(target.topic, TIMEOUT).topics[target.topic]
+        if found.error is None:
+            return
+        kept = {"cleanup.policy": "compact"} if self.key else {}
+        try:
+            admin(target).create_topics([NewTopic(target.topic, tasks, config=kept)])[target.topic].result(TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise failure(target, "creating", str(error.args[0])) from error
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        frame, removed = changes.frame, changes.removed
+        keys, values = self._keys(frame), self._values(frame)
+        large = [place for place, value in enumerate(values) if len(value) + len(keys[place] or b"") > _LARGEST - _AROUND]
+        if large:
+            dead(frame[large], [f"it is larger than the {_LARGEST:,} bytes that Kafka takes"] * len(large))
+        gone = set(removed.arg_true()) if removed is not None else set()
+        left = set(large) - gone
+        places = [place for place in range(frame.height) if place not in left]
+        records = Records([keys[place] for place in places], [None if place in gone else values[place] for place in places])
+
+        try:
+            return patiently(self.target.patience, lambda: write(self.target, writer, epoch, records), (ProducerLost,))
+        except ProducerLost as error:
+            raise failure(self.target, "writing to", str(error)) from error
+
+    def publish(self, job: str, epoch: int) -> None:
+        """What is committed is seen at once."""
+
+    def _keys(self, frame: pl.DataFrame) -> list[bytes | None]:
+        key = self.key or self.target.key
+        if not key:
+            return [None] * frame.height
+        table = table_of(frame, pa.schema([self.columns.field(name) for name in key]))
+        return list(encode_keys([column.combine_chunks() for column in table.columns]).to_pylist())
+
+    def _values(self, frame: pl.DataFrame) -> list[bytes]:
+        if isinstance(self.target.format, Json):
+            texts = as_json(frame.select(self.columns.names)).cast(pl.Binary)
+        else:
+            texts = frame.get_column(self.columns.names[0]).cast(pl.Binary).fill_null(b"")
+        return texts.to_list()

@@ -1,0 +1,117 @@
+"""A topic of a real broker as an output."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+from confluent_kafka import Producer
+
+import headrace as hr
+from headrace.connectors.kafka import channel, client
+from headrace.connectors.kafka.output import KafkaOutput
+from headrace.connectors.kafka.reading import messages
+from headrace.connectors.output import Changes, Writer
+from headrace.core.schema import schema
+from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
+from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
+from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from headrace.testing.servers.kafka import KafkaServer
+
+
+class KafkaSubject(Subject):
+    poison = "long" * 300_000
+    stall = "kafka.commit.before"
+
+    def __init__(self, server: KafkaServer, key: tuple[str, ...], **options: Any) -> None:
+        self.key = key
+        self.target = hr.kafka(f"out-{uuid.uuid4().hex[:8]}", servers=server.bootstrap, key="user", **options)
+        self.output().prepare(2)
+
+    def output(self) -> KafkaOutput:
+        return self.target.output(COLUMNS, self.key)
+
+    def rows(self) -> list[dict[str, Any]]:
+        found = [(message.key(), message.value()) for message in self.messages()]
+        if not self.key:
+            return [json.loads(value) for _, value in found]
+        latest = dict(found)
+        return [json.loads(value) for value in latest.values() if value is not None]
+
+    def messages(self) -> list[Any]:
+        source = self.target.input(COLUMNS, None, "reader")
+        spans = {partition: (0, end) for partition, end in source.end().items() if end}
+        return [message for part in messages(self.target, "reader", spans) for message in part]
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    channel.forget()
+    client.forget()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_a_topic_keeps_what_an_output_promises(case: Any, kafka: KafkaServer) -> None:
+    case(KafkaSubject(kafka, KEY))
+
+
+def test_facts_of_a_key_keep_their_order(kafka: KafkaServer) -> None:
+    the_facts_of_a_key_keep_their_order(KafkaSubject(kafka, ()))
+
+
+def test_keys_are_where_kafkas_own_clients_would_put_them_and_what_is_gone_is_a_tombstone(kafka: KafkaServer) -> None:
+    subject = KafkaSubject(kafka, KEY)
+    Hand(subject).write(1, made(1), gone=[{"user": "gone", "n": 1, "note": None}])
+    expect(subject, made(1))
+    found = {message.key(): (message.partition(), message.value()) for message in subject.messages()}
+    assert found[b"gone"][1] is None
+    own = hr.kafka(f"{subject.target.topic}-own", servers=kafka.bootstrap)
+    own.output(COLUMNS, ()).prepare(2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "partitioner": "murmur2_random"})
+    placed: dict[bytes, int] = {}
+    for key in found:
+        producer.produce(own.topic, b"", key, on_delivery=lambda _, message: placed.update({message.key(): message.partition()}))
+    assert producer.flush(30) == 0
+    assert {key: partition for key, (partition, _) in found.items()} == placed
+
+
+def test_at_least_once_writes_without_transactions(kafka: KafkaServer) -> None:
+    subject = KafkaSubject(kafka, (), at_least_once=True)
+    hand = Hand(subject)
+    hand.write(1, made(1))
+    expect(subject, made(1))
+    hand.write(1, made(1))
+    expect(subject, [*made(1), *made(1)])
+
+
+def test_records_may_be_written_as_they_are(kafka: KafkaServer) -> None:
+    target = hr.kafka(f"raw-{uuid.uuid4().hex[:8]}", servers=kafka.bootstrap, format="bytes")
+    columns = schema("line string")
+    target.check(columns, ())
+    output = target.output(columns, ())
+    output.prepare(1)
+    output.write(Writer("job", "raw"), 1, Changes(pl.DataFrame({"line": ["a", "b"]})), Letters())
+    with pytest.raises(hr.SchemaError, match="takes one column"):
+        target.check(COLUMNS, ())
+    with pytest.raises(hr.SettingsError, match="written as JSON or as they are"):
+        hr.kafka("t", servers="x:1", format=hr.avro({"type": "record", "name": "R", "fields": []})).check(COLUMNS, ())
+    source = target.input(columns, None, "reader")
+    deadline = time.monotonic() + 20
+    while source.end() != {0: 3}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert [row["line"] for batch in source.read(0, 0, 3) for row in batch.to_pylist()] == ["a", "b"]
+
+
+def test_brokers_that_are_away_are_waited_for_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "TIMEOUT", 0.3)
+    target = hr.kafka("t", servers="127.0.0.1:1", patience="100ms", settings={"sasl.password": "s3same"})
+    with pytest.raises(hr.ConnectorError, match=r"'t' on 127\.0\.0\.1:1 failed") as stopped:
+        target.output(COLUMNS, ()).write(Writer("job", "sink"), 1, changes_of(made(1)), Letters())
+    assert "s3same" not in str(stopped.value)
