@@ -19,7 +19,7 @@ demo: ## page views counted live in the terminal (Ctrl-C stops it)
 	@.venv/bin/headrace demo pageviews
 
 test: ## everything: style, types, and the fast, spark and system tests
-	@scripts/setup.sh java postgres strace
+	@scripts/setup.sh java postgres redis strace
 	@$(MAKE) --no-print-directory lint
 	@HEADRACE_EXAMPLES=all $(pytest)
 

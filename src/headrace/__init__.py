@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headrace.app import App as App
     from headrace.connectors.kafka.topic import kafka as kafka
     from headrace.connectors.postgres.table import postgres as postgres
+    from headrace.connectors.redis.keys import redis as redis
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -88,6 +89,7 @@ _HOME = {
     "postgres": "headrace.connectors.postgres.table",
     "processing_time": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
+    "redis": "headrace.connectors.redis.keys",
     "session": "headrace.api.windows",
     "sliding": "headrace.api.windows",
     "tumbling": "headrace.api.windows",

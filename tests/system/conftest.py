@@ -8,6 +8,7 @@ import pytest
 
 from headrace.testing.servers.kafka import KafkaServer
 from headrace.testing.servers.postgres import PostgresServer
+from headrace.testing.servers.redis import RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -21,4 +22,11 @@ def kafka() -> Iterator[KafkaServer]:
 def postgres() -> Iterator[PostgresServer]:
     """A server for tests that leave it running; each uses tables of its own."""
     with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """A server for tests that leave it running; each uses keys of its own."""
+    with RedisServer() as server:
         yield server

@@ -73,11 +73,9 @@ class Writing:
     def _write(self, target: str, changes: Changes) -> None:
         assert self._epoch is not None
         writer = Writer(self._job.id, target, self._task, self._job.generation)
-        if failpoints.active:
-            failpoints.hit("sink.write.before")
+        failpoints.reach("sink.write.before")
         self._job.outputs[target].write(writer, self._epoch, changes, partial(self._bury, target))
-        if failpoints.active:
-            failpoints.hit("sink.write.after")
+        failpoints.reach("sink.write.after")
 
     def _bury(self, target: str, records: pl.DataFrame, reasons: Sequence[str]) -> None:
         nowhere = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(records.height)

@@ -47,6 +47,7 @@ NAMES = [
     "postgres",
     "processing_time",
     "protobuf",
+    "redis",
     "session",
     "sliding",
     "tumbling",

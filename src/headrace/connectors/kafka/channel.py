@@ -67,7 +67,7 @@ class Channel:
         """Send the records of an epoch, and wait until they are there for good; False if they are already."""
         if epoch <= self._epoch:
             return False
-        _pass("kafka.send.before")
+        failpoints.reach("kafka.send.before")
         if self._target.at_least_once:
             self._send(records)
             if self._producer.flush(TIMEOUT) or self._refused:
@@ -77,7 +77,7 @@ class Channel:
         self._send(records)
         self._commit(epoch)
         self._epoch = epoch
-        _pass("kafka.commit.after")
+        failpoints.reach("kafka.commit.after")
         return True
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Channel:
 
         place = TopicPartition(self._target.topic, 0, epoch + 1, metadata=str(self._writer.generation))
         self._sure(lambda: self._producer.send_offsets_to_transaction([place], self._asker.consumer_group_metadata(), TIMEOUT))
-        _pass("kafka.commit.before")
+        failpoints.reach("kafka.commit.before")
         self._sure(lambda: self._producer.commit_transaction(TIMEOUT))
 
     def _count(self) -> int:
@@ -160,8 +160,3 @@ def forget() -> None:
         channel = _channels.pop(known)
         if known[0] == os.getpid():
             channel.close()
-
-
-def _pass(failpoint: str) -> None:
-    if failpoints.active:
-        failpoints.hit(failpoint)

@@ -46,15 +46,15 @@ class PostgresOutput:
         with connection.transaction():
             if self._claimed(connection, writer) >= epoch:
                 return False
-            _pass("postgres.load.before")
+            failpoints.reach("postgres.load.before")
             _bury(changes.kept, self._loaded(connection, changes.kept), dead)
             self._removed(connection, changes.gone)
             connection.execute(
                 sql.SQL("UPDATE {} SET epoch = %s, written_at = now() WHERE sink = %s AND task = %s").format(self._epochs),
                 (epoch, _sink(writer), writer.task),
             )
-            _pass("postgres.commit.before")
-        _pass("postgres.commit.after")
+            failpoints.reach("postgres.commit.before")
+        failpoints.reach("postgres.commit.after")
         return True
 
     def _claimed(self, connection: Connection, writer: Writer) -> int:
@@ -149,8 +149,3 @@ def _names(columns: tuple[str, ...] | list[str]) -> sql.Composed:
 
 def _sink(writer: Writer) -> str:
     return f"{writer.job}/{writer.sink}"
-
-
-def _pass(failpoint: str) -> None:
-    if failpoints.active:
-        failpoints.hit(failpoint)

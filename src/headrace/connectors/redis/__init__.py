@@ -1,0 +1,1 @@
+"""Redis as an output of the engine."""

@@ -1,0 +1,147 @@
+"""Keys of Redis as an output of the engine: rows and the number of their epoch change in one step.
+
+The step is MULTI and EXEC, under WATCH of the key that holds the epoch: if another writer changed that meanwhile, nothing happens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import polars as pl
+import pyarrow as pa
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.client import Pipeline
+from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError, WatchError  # noqa: A004 - Redis's own
+from redis.retry import Retry
+
+from headrace.connectors.output import Changes, DeadLetters, Writer
+from headrace.connectors.patience import patiently
+from headrace.connectors.redis.keys import SORTED_SET, STRING, RedisKeys
+from headrace.core import failpoints
+from headrace.core.errors import ConnectorError, SchemaError
+from headrace.core.secret import Secret
+from headrace.schema.legible import as_json
+
+Answer = TypeVar("Answer")
+_AWAY = (ConnectionError, TimeoutError)
+_clients: dict[tuple[int, Secret], Redis] = {}
+
+
+@dataclass(frozen=True)
+class RedisOutput:
+    """The keys of a sink, the columns of its rows, and the key that tells them apart."""
+
+    target: RedisKeys
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    def prepare(self, tasks: int) -> None:
+        found = self._told("preparing", lambda client: str(client.type(self.target.tag), "ascii"))  # type: ignore[arg-type] # bytes
+        if self.target.form == SORTED_SET and found not in ("none", "zset"):
+            raise SchemaError(f"the key {self.target.tag} of Redis is a {found}", hint="delete it, or use another name")
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        return self._told("writing to", lambda client: self._write(client, writer, epoch, changes))
+
+    def publish(self, job: str, epoch: int) -> None:
+        """What is executed is seen at once."""
+
+    def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:
+        mark = f"{self.target.tag}:headrace:{writer.name}"
+        while True:
+            with client.pipeline(transaction=True) as step:
+                step.watch(mark)  # type: ignore[no-untyped-call] # it has no annotations
+                generation, last = _parsed(step.get(mark))
+                if generation > writer.generation:
+                    raise writer.fenced()
+                if last >= epoch and generation == writer.generation:
+                    return False
+                step.multi()
+                if last < epoch:
+                    self._fill(step, changes)
+                step.set(mark, f"{writer.generation} {max(last, epoch)}")
+                failpoints.reach("redis.execute.before")
+                try:
+                    step.execute()
+                except WatchError:
+                    continue
+                failpoints.reach("redis.execute.after")
+                return last < epoch
+
+    def _fill(self, step: Pipeline, changes: Changes) -> None:
+        target, lasting = self.target, self.target.ttl
+        kept, gone = changes.kept, list(self._names(changes.gone))
+        if target.form == SORTED_SET:
+            assert target.score is not None
+            scores = dict(zip(self._names(kept), kept.get_column(target.score).to_list(), strict=True))
+            # What has no score has no place.
+            gone += [name for name, score in scores.items() if score is None]
+            if ranked := {name: score for name, score in scores.items() if score is not None}:
+                step.zadd(target.tag, ranked)
+            if gone:
+                step.zrem(target.tag, *gone)
+            return
+        for name, text in zip(self._names(kept), as_json(kept.select(self.columns.names)).to_list(), strict=True):
+            key = f"{target.tag}:{name}"
+            if target.form == STRING:
+                step.set(key, text, px=lasting)
+                continue
+            step.delete(key)
+            step.hset(key, mapping=_fields(json.loads(text)))
+            if lasting is not None:
+                step.pexpire(key, lasting)
+        if gone:
+            step.delete(*(f"{target.tag}:{name}" for name in gone))
+
+    def _names(self, rows: pl.DataFrame) -> Iterator[str]:
+        """What tells a row apart, as text; in the parts of a key of several columns a colon is written as %3A."""
+        parts = [json.loads(text) for text in as_json(rows.select(self.key)).to_list()]
+        for row in parts:
+            texts = [_text(row[name]) for name in self.key]
+            yield texts[0] if len(texts) == 1 else ":".join(text.replace("%", "%25").replace(":", "%3A") for text in texts)
+
+    def _told(self, what: str, work: Callable[[Redis], Answer]) -> Answer:
+        def attempt() -> Answer:
+            try:
+                return work(_connected(self.target))
+            except AuthenticationError as error:
+                raise self._failure(what, error) from error
+
+        try:
+            return patiently(self.target.patience, attempt, _AWAY)
+        except RedisError as error:
+            raise self._failure(what, error) from error
+
+    def _failure(self, what: str, error: RedisError) -> ConnectorError:
+        return ConnectorError(f"{what} {self.target} failed: {error}", hint="look at the server, and at url=")
+
+
+def _connected(target: RedisKeys) -> Redis:
+    # A connection must not be shared with the process that this one was forked from.
+    known = (os.getpid(), target.url)
+    if known not in _clients:
+        # Tries are counted here, where they are known to be repeatable.
+        once = Retry(NoBackoff(), 0)
+        _clients[known] = Redis.from_url(target.url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once)
+    return _clients[known]
+
+
+def _parsed(mark: Any) -> tuple[int, int]:
+    """The run and the epoch that wrote last."""
+    if mark is None:
+        return -1, -1
+    generation, epoch = mark.split()
+    return int(generation), int(epoch)
+
+
+def _fields(row: dict[str, Any]) -> dict[Any, Any]:
+    return {name: _text(value) for name, value in row.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

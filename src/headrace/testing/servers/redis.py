@@ -1,0 +1,46 @@
+"""A real Redis server (loopback, its own data) for tests and benchmarks; needs `redis-server` (Debian: redis-server)."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+from headrace.core.errors import SettingsError
+from headrace.testing.servers.ports import free_ports
+from headrace.testing.servers.server import Server
+
+
+class RedisServer(Server):
+    """One server that keeps what it has acknowledged over a kill, its data in a temporary directory (or in `directory`, which is kept).
+
+    with RedisServer() as server:
+        client = redis.Redis.from_url(server.url)
+    """
+
+    name = "redis"
+    ready = "Ready to accept connections"
+
+    def __init__(self, *, directory: Path | None = None, start_within: timedelta = timedelta(seconds=30)) -> None:
+        super().__init__(directory, start_within)
+        (self._port,) = free_ports(1)
+        self._password = secrets.token_hex(8)
+
+    @property
+    def url(self) -> str:
+        """How clients connect, password and all."""
+        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+
+    def _command(self) -> list[str]:
+        found = shutil.which("redis-server")
+        if found is None:
+            raise SettingsError("the program 'redis-server' was not found", hint="install it (Debian: apt-get install redis-server)")
+        return [found, str(self.directory / "redis.conf")]
+
+    def _make(self) -> None:
+        # Not as arguments: other users of the machine see those.
+        lines = [
+            f"port {self._port}", "bind 127.0.0.1", f"dir {self.directory}", f"requirepass {self._password}", 'save ""', "appendonly yes",
+        ]  # fmt: skip
+        (self.directory / "redis.conf").write_text("\n".join([*lines, ""]))
