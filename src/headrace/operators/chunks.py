@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -38,7 +39,7 @@ class Chunk:
 
 
 class Chunks:
-    """Frames ordered by the column `order`; `merge` unites records of the same key and must be associative."""
+    """Frames ordered by the column `order`; `merge` unites records of the same key, of which `order` is a part, and must be associative."""
 
     def __init__(self, prefix: str, order: str, merge: Merge) -> None:
         self._prefix = prefix
@@ -88,10 +89,15 @@ class Chunks:
             frame = self._frames[chunk.name]
             inside = chunk.low >= low and chunk.high < high
             parts.append(frame if inside else frame.filter((pl.col(self._order) >= low) & (pl.col(self._order) < high)))
-        parts = [part for part in parts if not part.is_empty()]
+        return self._united([part for part in parts if not part.is_empty()])
+
+    def _united(self, parts: list[pl.DataFrame]) -> pl.DataFrame | None:
         if len(parts) < 2:
             return parts[0] if parts else None
-        return self._merge(pl.concat(parts))
+        spans = sorted(part.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0) for part in parts)
+        # Frames that share no value of the order share no key: there is nothing to unite.
+        apart = all(before[1] < behind[0] for before, behind in pairwise(spans))
+        return pl.concat(parts) if apart else self._merge(pl.concat(parts))
 
     def save(self, limit: int, store: Store) -> None:
         """End an epoch: forget the records whose order is below `limit`, and make new ones durable.

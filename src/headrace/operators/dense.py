@@ -74,6 +74,22 @@ def groups_of(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
     return Groups(lookup[places], counts[taken])
 
 
+def key_numbers(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray:
+    """A number for each record, the same for those of the same key."""
+    places, most = np.zeros(records.height, np.int64), 1
+    for name in by:
+        series = records.get_column(name)
+        if series.dtype.is_nested() or series.dtype.is_float():
+            numbers, different = series.rank("dense").fill_null(0).cast(pl.Int64).to_numpy(), len(series) + 1
+        else:
+            numbers, different = _looked_up(series.to_arrow(compat_level=pl.CompatLevel.newest()))
+        if most * different >= 2**62:
+            _, places = np.unique(places, return_inverse=True)
+            most = len(places)
+        places, most = places * different + numbers, most * different
+    return places
+
+
 def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:
     """A number for each value, the same for the same, and one more than the highest; null has one too."""
     kind = series.dtype

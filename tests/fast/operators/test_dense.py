@@ -1,6 +1,7 @@
 """Groups with numbers are the groups that a hash table finds, and sums over them are as exact."""
 
 import math
+import random
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -10,7 +11,7 @@ from hypothesis import strategies as some
 
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import finishes, partial
-from headrace.operators.dense import groups_of
+from headrace.operators.dense import groups_of, key_numbers
 
 TEXTS = some.sampled_from(["", "a", "b", "ü", None])
 NUMBERS = some.sampled_from([None, -3, 0, 1, 2, -(2**63), 2**63 - 1])
@@ -59,3 +60,14 @@ def test_a_sum_of_whole_numbers_never_wraps_around(rows):
     frame = pl.DataFrame(rows, schema={"key": pl.String, "value": pl.Int64, "passing": pl.Boolean}, orient="row")
     for key, found in partial(frame, ["key"], [total]).select("key", "total.sum").rows():
         assert found == sum(value for name, value, passing in rows if name == key and passing)
+
+
+def test_records_have_the_same_number_if_they_have_the_same_key() -> None:
+    chance = random.Random(4)
+    choices = {"a": ["x", "y", None], "b": [1, 2**40, None], "c": [0.5, None, 2.0], "d": [[1], [1, 2], None]}
+    rows = [{name: chance.choice(few) for name, few in choices.items()} for _ in range(300)]
+    frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.Int64, "c": pl.Float64, "d": pl.List(pl.Int64)})
+    for by in (["a"], ["b", "a"], ["c", "a", "b"], ["a", "d"]):
+        numbers = key_numbers(frame, by).tolist()
+        keys = [repr([row[name] for name in by]) for row in rows]
+        assert len(set(zip(keys, numbers, strict=True))) == len(set(keys)) == len(set(numbers))
