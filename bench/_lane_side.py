@@ -23,6 +23,7 @@ from headrace.core.settings import Settings
 from headrace.jobs.directory import Record
 from headrace.jobs.outputs import create_outputs
 from headrace.jobs.running import job_of
+from headrace.log import LogTopic
 from headrace.spark import lane
 
 Declare = Callable[[Stream], Stream]
@@ -60,6 +61,18 @@ class LaneSide:
         app.log.delete_topic(view)
         return _run(query, result, peak)
 
+    def facts(self, topic: str, declare: Declare, rows: int, bound: str = "10 seconds") -> Run:
+        """The same for results that are facts: they are appended to a topic."""
+        number = next(self._numbers)
+        app, sink = hr.App(f"ours-{number}", settings=self._settings), f"facts-{number}"
+        app.sink(declare(self._stream(app, topic, bound)), LogTopic(sink), name=sink)
+        with tempfile.TemporaryDirectory() as checkpoint:
+            query, peak = self._finished(app, Path(checkpoint), rows)
+        result = pl.from_arrow(app.log.read(sink, columns=app.log.topic(sink).columns.names))
+        assert isinstance(result, pl.DataFrame)
+        app.log.delete_topic(sink)
+        return _run(query, result, peak)
+
     def run_on(self, topic: str, declare: Declare, more: Iterator[pa.Table], rows: int) -> Run:
         """Run an app over all that a topic has, then over more, so many records an epoch; only that second part counts."""
         app, view = self.app(topic, declare)
@@ -80,11 +93,12 @@ class LaneSide:
         """An app over a topic, and the name of its one view."""
         number = next(self._numbers)
         app = hr.App(f"ours-{number}", settings=self._settings)
-        payments = app.stream(
-            topic, schema=COLUMNS, key="card", time="at", watermark=hr.bounded("10 seconds", idle="1 hour"), partitions=PARTITIONS
-        )
-        app.view(f"view-{number}", declare(payments))
+        app.view(f"view-{number}", declare(self._stream(app, topic)))
         return app, f"view-{number}"
+
+    def _stream(self, app: hr.App, topic: str, bound: str = "10 seconds") -> Stream:
+        watermark = hr.bounded(bound, idle="1 hour")
+        return app.stream(topic, schema=COLUMNS, key="card", time="at", watermark=watermark, partitions=PARTITIONS)
 
     def start(self, app: hr.App, checkpoint: Path, until: str | None, rows: int | None) -> StreamingQuery:
         """Start the job of an app as `App.run` does, but keep hold of Spark's query."""

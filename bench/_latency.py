@@ -5,19 +5,21 @@ from __future__ import annotations
 import itertools
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from _lane_side import LaneSide, grouped, records
 from _payments import payments
 from _runs import Epoch, Run, epoch
+from _watching import Watcher
 
 import headrace as hr
+from headrace.log.consumer import Consumer
 
 _CARDS = 1_000
 _TICK = 0.01
@@ -44,7 +46,7 @@ def latency(side: LaneSide, topic: str, rate: int, seconds: float) -> Latency:
     app, view = side.app(topic, grouped)
     with tempfile.TemporaryDirectory() as checkpoint:
         query = side.start(app, Path(checkpoint), None, None)
-        watcher = _Watcher(app, view)
+        watcher = _Counts(app.log.consumer(view))
         try:
             sent, begin = _send(app, topic, rate, lambda: len(query.recentProgress) >= _WARM_EPOCHS, seconds)
             watcher.wait_for(len(sent))
@@ -90,31 +92,18 @@ def _numbered(sent: list[tuple[str, float]]) -> list[tuple[tuple[str, int], floa
     return numbered
 
 
-class _Watcher:
-    """Reads the changelog of a view as it grows and notes when each count of each card was first to be seen."""
+class _Counts(Watcher):
+    """Notes when each count of each card was first to be seen."""
 
-    def __init__(self, app: hr.App, view: str) -> None:
+    def __init__(self, consumer: Consumer) -> None:
         self.seen: dict[tuple[str, int], float] = {}
         self._counts: dict[str, int] = {}
-        self._consumer = app.log.consumer(view)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(consumer, ["card", "n"])
 
-    def wait_for(self, count: int, patience: float = 60.0) -> None:
-        deadline = time.time() + patience
-        while len(self.seen) < count and time.time() < deadline:
-            time.sleep(0.05)
+    def take(self, row: dict[str, Any], now: float) -> None:
+        for number in range(self._counts.get(row["card"], 0) + 1, row["n"] + 1):
+            self.seen[row["card"], number] = now
+        self._counts[row["card"]] = max(row["n"], self._counts.get(row["card"], 0))
 
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stopped.is_set():
-            found = self._consumer.poll(timeout="100ms", columns=["card", "n"])
-            now = time.time()
-            for row in found.to_pylist() if found is not None else []:
-                for number in range(self._counts.get(row["card"], 0) + 1, row["n"] + 1):
-                    self.seen[row["card"], number] = now
-                self._counts[row["card"]] = max(row["n"], self._counts.get(row["card"], 0))
+    def saw(self, count: int) -> bool:
+        return len(self.seen) >= count

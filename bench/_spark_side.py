@@ -14,6 +14,7 @@ import pyarrow as pa
 from _payments import COLUMNS
 from _processes import forget_peaks, peak_megabytes
 from _runs import Run, epoch, state_megabytes
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.datasource import (
@@ -145,16 +146,30 @@ class SparkSide:
         grouped = payments(self._spark, self._log.path, topic, rows).select("card", "amount", window).groupBy("window_start", "card")
         return self._run(grouped.transformWithState(PerKey(), RESULT, "append", "none"))
 
-    def _run(self, result: DataFrame) -> Run:
+    def first_of_each(self, topic: str, rows: int, bound: str) -> Run:
+        """Spark's own operator that lets the first record of a card go on."""
+        source = payments(self._spark, self._log.path, topic, rows).withWatermark("at", bound)
+        return self._run(source.dropDuplicatesWithinWatermark(["card"]), COLUMNS)
+
+    def refuses_exact_distinct(self, topic: str) -> bool:
+        """Whether Spark's streaming refuses to count distinct values."""
+        counted = payments(self._spark, self._log.path, topic, 1).withWatermark("at", "10 seconds").groupBy(F.window("at", "1 minute"))
+        try:
+            self._run(counted.agg(F.count_distinct("card").alias("n")), "n bigint")
+        except AnalysisException:
+            return True
+        return False
+
+    def _run(self, result: DataFrame, columns: str = RESULT) -> Run:
         topic = f"plain-{next(self._numbers)}"
-        self._log.create_topic(topic, partitions=_TASKS, schema=RESULT)
+        self._log.create_topic(topic, partitions=_TASKS, schema=columns)
         forget_peaks()
         with tempfile.TemporaryDirectory() as checkpoint:
             writer = result.writeStream.format("plain-log-sink").option("path", str(self._log.path)).option("topic", topic)
             query = writer.outputMode("append").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             query.awaitTermination()
         epochs = [epoch(report, taken) for report in query.recentProgress if (taken := _records(report))]
-        found = pl.from_arrow(self._log.read(topic, columns=["card", "window_start", "n", "total"]))
+        found = pl.from_arrow(self._log.read(topic, columns=self._log.topic(topic).columns.names))
         assert isinstance(found, pl.DataFrame)
         self._log.delete_topic(topic)
         return Run(epochs, found, state_megabytes(query), peak_megabytes())

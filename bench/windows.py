@@ -9,10 +9,8 @@ usage: python bench/windows.py [--quick]
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -22,19 +20,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from _harness import Measure, at_least, at_most, finish, interleave, machine, options
-from _lane_side import LaneSide, grouped, hopping, tumbling
+from _comparison import HERE, Comparison, Targets, perform
+from _harness import Measure, at_least, at_most, interleave, options
+from _lane_side import grouped, hopping, tumbling
 from _latency import latency
 from _payments import START, Payments, append, payments
 from _runs import Run
-from _spark_side import RESULT, SparkSide
+from _spark_side import RESULT
 
-from headrace.core.settings import Settings
-from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.spark.session import session
 
-HERE = Path(__file__).parent
 SMALL, LARGE = 800_000, 3_200_000
 MINUTE = 60_000_000
 _DAY = 1_440
@@ -63,13 +58,8 @@ QUICK = Size(
 )
 
 
-class Comparison:
-    """Runs each measure on both sides in turn, and remembers whether every answer was right."""
-
-    def __init__(self, ours: LaneSide, peer: SparkSide, log: Log, size: Size) -> None:
-        self.ours, self.peer, self.log, self.size = ours, peer, log, size
-        self.correct = True
-        self.figures: dict[str, Any] = {}
+class Windows(Comparison[Size]):
+    """Each measure of windows and groups, on both sides in turn."""
 
     def windows(self, name: str, rows: int, epochs: int, skip: int) -> Measure:
         """Count and sum per card and minute against Spark's own operator."""
@@ -192,15 +182,6 @@ class Comparison:
         measure.note_most(f"{side}_peak_megabytes", run.peak_megabytes)
         self.figures.setdefault("phases", {})[f"{measure.name}: {side}"] = run.shares(skip)
 
-    def _shown(self, measure: Measure) -> Measure:
-        print(measure.show(), flush=True)
-        self.figures[measure.name] = measure.figures()
-        return measure
-
-    def _claim(self, holds: bool, what: str) -> None:
-        print(f"{'ok   ' if holds else 'WRONG'} {what}", flush=True)
-        self.correct = self.correct and holds
-
 
 def _history() -> Iterator[pa.Table]:
     """A day of payments, some in every minute."""
@@ -213,7 +194,7 @@ def _each_once(cards: np.ndarray) -> Iterator[pa.Table]:
         yield payments(part, np.ones(len(part), np.int64), np.full(len(part), START))
 
 
-def measured(comparison: Comparison, home: Path) -> dict[str, dict[str, float]]:
+def measured(comparison: Windows, home: Path) -> Targets:
     """Every figure that has a target."""
     size = comparison.size
     small = comparison.windows(
@@ -236,27 +217,5 @@ def measured(comparison: Comparison, home: Path) -> dict[str, dict[str, float]]:
     }  # fmt: skip
 
 
-def main() -> None:
-    size = QUICK if options(__doc__ or "").quick else FULL
-    state = machine()
-    print(f"machine: {state}; {size}", flush=True)
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory:
-        home, cores = Path(directory), os.cpu_count() or 2
-        settings = Settings(home=home, master=f"local[{cores}]", driver_memory="3g")
-        log = Log(home / "log")
-        spark = session(settings, name="bench", cores=cores, output=home / "spark.log")
-        comparison = Comparison(LaneSide(spark, settings, cores), SparkSide(spark, log), log, size)
-        targets = measured(comparison, home)
-        spark.stop()
-    finish(
-        "windows",
-        correct=comparison.correct,
-        targets=targets,
-        figures=comparison.figures,
-        machine={**state, "load_after": machine()["load"]},
-    )
-
-
 if __name__ == "__main__":
-    main()
+    perform("windows", Windows, QUICK if options(__doc__ or "").quick else FULL, measured)
