@@ -22,7 +22,7 @@ from headrace.operators.flow import Flow
 from headrace.operators.packet import Packet
 from headrace.operators.passage import Passage, Place, Result
 from headrace.operators.store import Store
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.time import BEGINNING, EpochTime
 from headrace.plan.expressions import Typed
 
 
@@ -88,13 +88,9 @@ class Program:
         """When everything of a moment is out: the end of the last window that it, or a result it is part of, can be in."""
         return max((self._closing(origin.flow, moment) for origin in self.origins.values()), default=moment)
 
-    def last_end(self, clock: int) -> int:
-        """The end of the last window of the wall clock that a record taken in at this moment is in; none: before all time."""
-        return max((spec.last_end(clock) for spec in self._clocked), default=BEGINNING)
-
-    def next_end(self, clock: int) -> int:
-        """The first end of a window of the wall clock behind this moment; none: after all time."""
-        return min((spec.next_end(clock) for spec in self._clocked), default=END)
+    def due(self, before: int, clock: int, taken_at: int) -> bool:
+        """Whether a window of the wall clock that may have records has ended since a moment; the last ones were taken in at `taken_at`."""
+        return taken_at > BEGINNING and any(spec.next_end(before) <= min(clock, spec.last_end(taken_at)) for spec in self._clocked)
 
     def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int) -> Result:
         """Take in a batch of a source's records, with their `_partition` and `_offset`; a time above `limit` is not believed."""

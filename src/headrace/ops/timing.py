@@ -34,7 +34,7 @@ class Sample:
         lines = [f"{self.source.name}, event time {_whole(self.event_time)} ({kind}), watermark {self.source.watermark}{align}"]
         for step, windows in groupby(self.timings, key=lambda timing: timing.step):
             lines += [f"  {line}" for line in self._step(step, list(windows))]
-        return "\n".join(lines if self.timings else [*lines, "  meets no window"])
+        return "\n".join(lines if self.timings else [*lines, "  meets no window of event time"])
 
     def _step(self, step: str, windows: list[Timing]) -> Iterator[str]:
         first = windows[0]

@@ -51,7 +51,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "watermark": BEGINNING,
             "idle": False,
             "clock": BEGINNING,
-            "due": BEGINNING,
+            "taken_at": BEGINNING,
             "limits": dict.fromkeys(self._job.inputs, END),
             "ended": False,
         }
@@ -83,7 +83,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             watermark, idle, ended = END, False, True
         clock = max(start["clock"], now)
         # Windows of the wall clock end without a record or a watermark that moves.
-        due = self._job.program.next_end(start["clock"]) <= min(clock, start["due"])
+        due = self._job.program.due(start["clock"], clock, start["taken_at"])
         if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
             return start
         return {
@@ -93,7 +93,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "watermark": watermark,
             "idle": idle,
             "clock": clock,
-            "due": max(start["due"], self._job.program.last_end(clock)) if moved else start["due"],
+            "taken_at": clock if moved else start["taken_at"],
             "limits": believed,
             "ended": ended,
         }

@@ -64,6 +64,7 @@ def stream(planner: Planner, name: str, watermark: Any, **options: Any) -> Any:
 def test_an_epoch_is_begun_when_a_window_of_the_wall_clock_ends_and_never_for_nothing(planner: Planner) -> None:
     clicks = stream(planner, "clicks", hr.perfect())
     planner.app.view("minutes", clicks.window(hr.processing_time("1 minute"), by="key").agg(n="count(*)"))
+    planner.app.view("days", clicks.window(hr.processing_time("1 day"), by="key").agg(n="count(*)"))
     planner.clock.advance(10 * SECOND)
     assert planner.plan() is None
     planner.send("clicks", 1, 2)
@@ -75,7 +76,11 @@ def test_an_epoch_is_begun_when_a_window_of_the_wall_clock_ends_and_never_for_no
     ended = planner.plan()
     assert ended is not None
     assert (ended["positions"], ended["clock"] - begun["clock"]) == (begun["positions"], 50_000_000)
+    planner.clock.advance(23 * 3600 * SECOND)
+    assert planner.plan() is None
     planner.clock.advance(3600 * SECOND)
+    assert planner.plan() is not None
+    planner.clock.advance(48 * 3600 * SECOND)
     assert planner.plan() is None
 
 

@@ -47,6 +47,7 @@ def test_a_record_is_counted_when_it_comes(story: list[tuple[int, list[str]]], c
         assert shown == {place: count for place, count in tens.items() if place[1] + 10 <= now}
     driver.end()
     assert {seconds(row["window_start"]): row["n"] for row in driver.rows("hops")} == hops
+    assert all(step["rows"] == 0 for step in driver.state())
     assert all(step["in"] == step["out"] + step["filtered"] for step in driver.accounting())
 
 
