@@ -35,35 +35,44 @@ class Standing:
         return min(self._times(now), default=None)
 
     def upto(self, moment: int) -> dict[int, int]:
-        """How far each partition can be read with no event time behind a moment."""
-        return {partition: self._farthest(partition, self.start.get(partition, 0), last, moment) for partition, last in self.end.items()}
+        """How far each partition can be read with no event time behind a moment, but for the last ninth of that.
+
+        All partitions are searched at once, and not to the last record: where there is no index, as in Kafka, each look reads some.
+        """
+        start = {partition: self.start.get(partition, 0) for partition in self.end}
+        position, near = self._looked(start, self.end, moment)
+        reached = {partition: position[partition] if partition in near else start[partition] for partition in self.end}
+        beyond = {partition: position[partition] for partition in self.end if partition not in near}
+        while middle := {
+            partition: (reached[partition] + last) // 2
+            for partition, last in beyond.items()
+            if last - reached[partition] > max(1, (reached[partition] - start[partition]) // 8)
+        }:
+            position, near = self._looked({partition: reached[partition] for partition in middle}, middle, moment)
+            reached |= {partition: position[partition] for partition in near}
+            beyond |= {partition: position[partition] for partition in middle if partition not in near}
+        return reached
+
+    def _looked(self, first: Position, last: Position, moment: int) -> tuple[Position, set[int]]:
+        """How far a look reached, and the partitions in which it met no event time behind a moment."""
+        ahead = self.source.ahead(first, last, None, self.limit)
+        return ahead.position, {partition for partition in last if ahead.latest.get(partition, moment) <= moment}
 
     def _times(self, now: int) -> Iterator[int]:
         patience = None if self.rule.idle is None else microseconds(self.rule.idle)
-        for partition, last in self.end.items():
-            first, reach = self.start.get(partition, 0), self.progress.partitions.get(partition)
+        waiting = {partition: self.start.get(partition, 0) for partition, last in self.end.items() if last > self.start.get(partition, 0)}
+        following = {partition: first + 1 for partition, first in waiting.items()}
+        upcoming = self.source.ahead(waiting, following, None, self.limit).latest if waiting else {}
+        for partition in self.end:
+            reach = self.progress.partitions.get(partition)
             known = [] if reach is None else [reach.latest]
-            if last > first:
+            if partition in waiting:
                 # What is read next tells where it is; a late record does not set it back.
-                known += self._latest(partition, first, first + 1)
+                known += [upcoming[partition]] if partition in upcoming else []
             elif self.complete or (reach is not None and patience is not None and now - reach.seen_at >= patience):
                 continue
             if known:
                 yield max(known)
-
-    def _farthest(self, partition: int, first: int, last: int, moment: int) -> int:
-        if last <= first or max(self._latest(partition, first, last), default=moment) <= moment:
-            return last
-        while last - first > 1:
-            middle = (first + last) // 2
-            if max(self._latest(partition, first, middle), default=moment) <= moment:
-                first = middle
-            else:
-                last = middle
-        return first if max(self._latest(partition, first, last), default=moment) > moment else last
-
-    def _latest(self, partition: int, first: int, last: int) -> list[int]:
-        return list(self.source.ahead({partition: first}, {partition: last}, None, self.limit).latest.values())
 
 
 def aligned(standings: Mapping[str, Standing], bounds: Mapping[str, int], now: int) -> dict[str, Position]:
