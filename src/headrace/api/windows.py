@@ -124,7 +124,7 @@ def loss_budget(share: float, *, max: Duration, idle: Duration | None = None, ma
     """At most a `share` of the records of a partition may be late: the bound is learned from how late its records come.
 
     It is the smallest that would have kept to the share, and never above `max`, with which a stream begins. What was learned is part of
-    the job's offset, so a replay chooses the same.
+    the job's offset, so an epoch that is done again chooses the same.
 
     >>> str(loss_budget(0.001, max="5 minutes", idle="1 minute"))
     'loss budget 0.001, at most 5 minutes, idle after 1 minute'
