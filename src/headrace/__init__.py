@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headrace.api.windows import sliding as sliding
     from headrace.api.windows import tumbling as tumbling
     from headrace.app import App as App
+    from headrace.connectors.http.service import http as http
     from headrace.connectors.kafka.topic import kafka as kafka
     from headrace.connectors.postgres.table import postgres as postgres
     from headrace.connectors.redis.keys import redis as redis
@@ -81,6 +82,7 @@ _HOME = {
     "custom": "headrace.api.windows",
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
+    "http": "headrace.connectors.http.service",
     "kafka": "headrace.connectors.kafka.topic",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",

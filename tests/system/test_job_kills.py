@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -19,15 +20,18 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pytest
+from redis import Redis
 
 import headrace as hr
-from headrace.core.schema import TIMESTAMP
+from headrace.core.schema import TIMESTAMP, schema
 from headrace.log.errors import UnknownTopic
+from headrace.testing.servers.kafka import KafkaServer
 from headrace.testing.servers.postgres import PostgresServer
+from headrace.testing.servers.redis import RedisServer
 from tests.support.marked import MARK, kill, wait_until_gone
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RECORDS, ROWS_PER_EPOCH, URLS = 24_000, 1_500, 50
+RECORDS, ROWS_PER_EPOCH, URLS = 18_000, 1_500, 50
 APP = """
 import headrace as hr
 
@@ -39,19 +43,33 @@ app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
 app.sink(views.where("number % 2 = 0"), hr.log("even"))
 app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
-app.sink(views.group("url", ttl=None).agg(views="count(*)", last="max(number)"), hr.postgres("per_url", dsn={dsn!r}))
+per_url = views.group("url", ttl=None).agg(views="count(*)", last="max(number)")
+app.sink(per_url, hr.postgres("per_url", dsn={dsn!r}))
+app.sink(per_url, hr.redis("per_url", url={url!r}))
+app.sink(views.where("number % 3 = 0"), hr.kafka("thirds", servers={servers!r}, key="url"))
 """
 Probe = Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Servers:
+    """What the job writes to, beside its own log."""
+
+    postgres: PostgresServer
+    kafka: KafkaServer
+    redis: RedisServer
 
 
 class Job:
     """An app in a file, with records in the log that wait for it, and the commands that run it."""
 
-    def __init__(self, directory: Path, postgres: PostgresServer) -> None:
+    def __init__(self, directory: Path, servers: Servers) -> None:
         self.file = directory / "app.py"
         self.home = directory / "home"
-        self.postgres = postgres
-        self.file.write_text(APP.format(home=str(self.home), dsn=postgres.dsn))
+        self.servers = servers
+        self.thirds = hr.kafka("thirds", servers=servers.kafka.bootstrap).input(schema("url string, number bigint"), None, "test")
+        places = {"dsn": servers.postgres.dsn, "url": servers.redis.url, "servers": servers.kafka.bootstrap}
+        self.file.write_text(APP.format(home=str(self.home), **places))
         names: dict[str, hr.App] = {}
         exec(self.file.read_text(), names)
         self.app = names["app"]
@@ -86,15 +104,22 @@ class Job:
         return {
             "offset written": lambda: _newest(checkpoint / "offsets"),
             "rows in a database": lambda: self.select("SELECT coalesce(sum(epoch), 0) FROM headrace_epochs")[0][0],
+            "records in Kafka": self._end_of_thirds,
             "accounting written": lambda: self._end("pageviews.accounting"),
         }
 
     def select(self, statement: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.postgres.dsn) as connection:
+        with psycopg.connect(self.servers.postgres.dsn) as connection:
             try:
                 return connection.execute(statement).fetchall()  # type: ignore[arg-type]
             except psycopg.errors.UndefinedTable:
                 return [(0,)]
+
+    def _end_of_thirds(self) -> int:
+        try:
+            return sum(self.thirds.end().values())
+        except hr.ConnectorError:
+            return 0
 
     def _end(self, topic: str) -> int:
         try:
@@ -119,10 +144,12 @@ def _wait_for_moves(probe: Probe, moves: int, process: subprocess.Popen[bytes]) 
         last = now
 
 
-@pytest.mark.timeout(600)  # four starts of Spark
-def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(tmp_path: Path, postgres: PostgresServer) -> None:
-    job = Job(tmp_path, postgres)
-    for moves, probe in zip((2, 3, 2), job.probes().values(), strict=True):
+@pytest.mark.timeout(600)  # five starts of Spark
+def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(
+    tmp_path: Path, postgres: PostgresServer, kafka: KafkaServer, redis: RedisServer
+) -> None:
+    job = Job(tmp_path, Servers(postgres, kafka, redis))
+    for moves, probe in zip((2, 3, 2, 2), job.probes().values(), strict=True):
         with job.running() as (process, run):
             _wait_for_moves(probe, moves, process)
             kill(run)
@@ -148,6 +175,15 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert sorted(even) == list(range(0, RECORDS, 2))
     assert sorted(job.select("SELECT number FROM odd")) == [(number,) for number in range(1, RECORDS, 2)]
     assert {url: (views, last) for url, views, last in job.select("SELECT url, views, last FROM per_url")} == per_url
+    held = Redis.from_url(job.servers.redis.url, decode_responses=True)
+    in_redis = {url: held.hgetall(f"{{per_url}}:{url}") for url in per_url}
+    assert {url: (int(row["views"]), int(row["last"])) for url, row in in_redis.items()} == per_url
+    thirds = [
+        row for partition, end in job.thirds.end().items() for batch in job.thirds.read(partition, 0, end) for row in batch.to_pylist()
+    ]
+    assert sorted(row["number"] for row in thirds) == list(range(0, RECORDS, 3))
+    for url in per_url:
+        assert (numbers := [row["number"] for row in thirds if row["url"] == url]) == sorted(numbers)
     counted = {row["step"]: row for row in accounting}
     assert counted["page_views"]["in"] == counted["page_views.window"]["in"] == counted["page_views.group"]["in"] == RECORDS
     assert counted["page_views.where"]["filtered"] == RECORDS // 2

@@ -83,7 +83,7 @@ class Output(Protocol):
         """
         ...
 
-    def publish(self, job: str, epoch: int) -> None:
+    def publish(self, job: str, sink: str, epoch: int) -> None:
         """Let readers see all epochs up to this one, where `write` only stages them. The driver asks for it, and may repeat it."""
         ...
 

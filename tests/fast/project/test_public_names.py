@@ -39,6 +39,7 @@ NAMES = [
     "custom",
     "global_",
     "hopping",
+    "http",
     "kafka",
     "load_settings",
     "log",

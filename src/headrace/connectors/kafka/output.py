@@ -60,7 +60,7 @@ class KafkaOutput:
         except ProducerLost as error:
             raise failure(self.target, "writing to", str(error)) from error
 
-    def publish(self, job: str, epoch: int) -> None:
+    def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is committed is seen at once."""
 
     def _keys(self, frame: pl.DataFrame) -> list[bytes | None]:

@@ -47,5 +47,5 @@ class LogOutput:
             raise writer.fenced() from error
         return not any(part.repeated for part in stored)
 
-    def publish(self, job: str, epoch: int) -> None:
+    def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is appended is seen at once."""

@@ -38,7 +38,7 @@ class PostgresOutput:
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         return repeatedly(self.target, "writing to", lambda connection: self._write(connection, writer, epoch, (changes, dead)))
 
-    def publish(self, job: str, epoch: int) -> None:
+    def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is committed is seen at once."""
 
     def _write(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:

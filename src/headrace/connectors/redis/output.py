@@ -48,7 +48,7 @@ class RedisOutput:
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         return self._told("writing to", lambda client: self._write(client, writer, epoch, changes))
 
-    def publish(self, job: str, epoch: int) -> None:
+    def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is executed is seen at once."""
 
     def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:

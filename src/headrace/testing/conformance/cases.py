@@ -36,7 +36,7 @@ def an_epoch_that_is_past_changes_nothing(subject: Subject) -> None:
 def each_task_has_its_own_epochs(subject: Subject) -> None:
     first, second = Hand(subject), Hand(subject, task=1)
     others = [{**row, "user": f"v{number}"} for number, row in enumerate(made(1))]
-    assert first.write(1, made(1))
+    assert first.stage(1, made(1))
     assert second.write(1, others)
     assert not second.write(1, others)
     expect(subject, ordered([*made(1), *others]))

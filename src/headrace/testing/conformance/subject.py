@@ -63,11 +63,15 @@ class Hand:
         self.letters = Letters()
 
     def write(self, epoch: int, rows: Sequence[Row], gone: Sequence[Row] = ()) -> bool:
-        """Write what an epoch made, as a task does, and publish it, as the driver does."""
-        self.letters.epoch = epoch
-        written = self.output.write(self.writer, epoch, changes_of(rows, gone), self.letters)
-        self.output.publish(self.writer.job, epoch)
+        """Write what an epoch made, as a task does, and publish it, as the driver does when all tasks are done."""
+        written = self.stage(epoch, rows, gone)
+        self.output.publish(self.writer.job, self.writer.sink, epoch)
         return written
+
+    def stage(self, epoch: int, rows: Sequence[Row], gone: Sequence[Row] = ()) -> bool:
+        """What a task does alone."""
+        self.letters.epoch = epoch
+        return self.output.write(self.writer, epoch, changes_of(rows, gone), self.letters)
 
 
 def changes_of(rows: Sequence[Row], gone: Sequence[Row] = ()) -> Changes:

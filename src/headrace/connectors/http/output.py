@@ -1,0 +1,96 @@
+"""A service behind a URL as an output of the engine: one request a record, with a key by which the service knows a repetition."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+import pyarrow as pa
+
+from headrace.connectors.http.service import HttpService
+from headrace.connectors.output import Changes, DeadLetters, Writer
+from headrace.connectors.patience import patiently
+from headrace.core import failpoints
+from headrace.core.errors import ConnectorError
+from headrace.core.secret import Secret
+from headrace.schema.legible import as_json
+
+_MOST_SAID = 300
+_connections: dict[tuple[int, str], http.client.HTTPConnection] = {}
+
+
+class _Away(Exception):
+    """The service did not answer, or asks to be tried again."""
+
+
+@dataclass(frozen=True)
+class HttpOutput:
+    """A service, and the columns of the records that it is sent."""
+
+    target: HttpService
+    columns: pa.Schema
+
+    def prepare(self, tasks: int) -> None:
+        """Nobody is asked before there is something to say."""
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        frame = changes.frame.select(self.columns.names)
+        refused: dict[int, str] = {}
+        for index, body in enumerate(as_json(frame).to_list()):
+            # The run is not in it: a repetition by a later run is the same request.
+            reason = self._sent(f"{writer.name}/{epoch}/{index}", body.encode())
+            if reason is not None:
+                refused[index] = reason
+        if refused:
+            dead(frame[list(refused)], list(refused.values()))
+        return True
+
+    def publish(self, job: str, sink: str, epoch: int) -> None:
+        """What is answered is done."""
+
+    def _sent(self, key: str, body: bytes) -> str | None:
+        """Send a record until it is answered; why it was refused, if it was."""
+        failpoints.reach("http.request.before")
+        try:
+            status, said = patiently(self.target.patience, lambda: self._asked(key, body), (_Away,))
+        except _Away as error:
+            raise ConnectorError(
+                f"{self.target} failed: {error}", hint="look at the service; the epoch is sent again by the next run"
+            ) from error
+        failpoints.reach("http.request.after")
+        return None if status < 400 else f"answered {status}: {said}"
+
+    def _asked(self, key: str, body: bytes) -> tuple[int, str]:
+        target, parts = self.target, urlsplit(self.target.url)
+        headers = {name: value.reveal() if isinstance(value, Secret) else value for name, value in target.headers.items()}
+        headers |= {"Content-Type": "application/json", "Idempotency-Key": quote(key, safe="/.-_")}
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection = self._connection()
+        try:
+            connection.request(target.method, path, body, headers)
+            answer = connection.getresponse()
+            said = answer.read(1 << 20)[:_MOST_SAID].decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            self._forget()
+            raise _Away(str(error) or type(error).__name__) from error
+        if answer.status == http.client.TOO_MANY_REQUESTS or answer.status >= 500:
+            self._forget()
+            raise _Away(f"answered {answer.status}: {said}")
+        return answer.status, said
+
+    def _connection(self) -> http.client.HTTPConnection:
+        known, parts = (os.getpid(), self.target.url), urlsplit(self.target.url)
+        if known not in _connections:
+            kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+            assert parts.hostname is not None
+            _connections[known] = kind(parts.hostname, parts.port, timeout=self.target.timeout.total_seconds())
+        return _connections[known]
+
+    def _forget(self) -> None:
+        connection = _connections.pop((os.getpid(), self.target.url), None)
+        if connection is not None:
+            with suppress(OSError):
+                connection.close()
