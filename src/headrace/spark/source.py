@@ -81,9 +81,11 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ended = bool(start["ended"])
         if not moved and self._job.until == "end" and not ended:
             watermark, idle, ended = END, False, True
-        clock = max(start["clock"], now)
+        # Jobs that began before there were such windows have no clock in their offsets.
+        before, taken_at = start.get("clock", BEGINNING), start.get("taken_at", BEGINNING)
+        clock = max(before, now)
         # Windows of the wall clock end without a record or a watermark that moves.
-        due = self._job.program.due(start["clock"], clock, start["taken_at"])
+        due = self._job.program.due(before, clock, taken_at)
         if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
             return start
         return {
@@ -93,7 +95,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "watermark": watermark,
             "idle": idle,
             "clock": clock,
-            "taken_at": clock if moved else start["taken_at"],
+            "taken_at": clock if moved else taken_at,
             "limits": believed,
             "ended": ended,
         }
@@ -101,7 +103,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if start["epoch"] == end["epoch"]:
             return []
-        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], start["clock"], end["clock"])
+        clocks = (start.get("clock", BEGINNING), end.get("clock", BEGINNING))
+        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], *clocks)
         ranges = [
             Range(name, int(partition), start["positions"][name].get(partition, 0), last)
             for name, positions in end["positions"].items()
