@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from headrace.operators.aggregate import Aggregate
@@ -70,7 +71,7 @@ class RunningTotals(Memory[KeyedState]):
             first = known.with_columns(pl.lit(None, pl.Int64).alias(TIME), pl.lit(False).alias(_ADDED))
             changes = pl.concat([first.select(changes.columns), changes])
         # By number: text is slow to sort, and a sum within each key is slower than one over all from which that before the key is taken.
-        ordered = changes.with_columns(pl.Series(_KEY, key_numbers(changes, self._by))).sort(_KEY, TIME, _ADDED)
+        ordered = _sorted(changes.with_columns(pl.Series(_KEY, key_numbers(changes, self._by))))
         begins = pl.col(_KEY) != pl.col(_KEY).shift(1)
         before = [pl.when(begins).then(pl.col(name).shift(1)).forward_fill().fill_null(0).alias(f"{name} before") for name in self._parts]
         summed = ordered.with_columns(pl.col(self._parts).cum_sum())
@@ -80,3 +81,14 @@ class RunningTotals(Memory[KeyedState]):
     def _put(self, totals: pl.DataFrame, store: Store) -> None:
         last = totals.filter(_LAST).select(*self._by, *self._parts)
         self._state.put(last.with_columns((pl.col(ROWS) == 0).alias(GONE)), store)
+
+
+def _sorted(changes: pl.DataFrame) -> pl.DataFrame:
+    """Changes by key and time, what is known before them first, and of one time those that leave."""
+    low, high, most = changes.select(low=pl.col(TIME).min(), high=pl.col(TIME).max(), most=pl.col(_KEY).max()).row(0)
+    # In one number, where it has room: that sorts in half the time.
+    room = 2 * (high - low + 2)
+    if (most + 1) * room >= 2**62:
+        return changes.sort(_KEY, TIME, _ADDED)
+    place = pl.col(_KEY) * room + (pl.col(TIME) - (low - 1)).fill_null(0) * 2 + pl.col(_ADDED)
+    return changes[np.argsort(changes.select(place.alias("place")).get_column("place").to_numpy())]

@@ -65,7 +65,7 @@ class Turns:
         self._kept, self._returns = columns_of(declared.state, "state"), columns_of(declared.returns, "column")
         self._names = frozenset(declared.returns.names)
         # What a function changes in place must not be what it is compared with, or put back to.
-        self._saved: Callable[[Values], Values] = copy.deepcopy if any(column.mutable for column in self._kept) else list
+        self._saved: Callable[[Values], Values] = copy.deepcopy if any(column.mutable for column in self._kept) else _themselves
 
     def run(self, work: Work) -> Done:
         made = _Made(work, [], [])
@@ -98,7 +98,7 @@ class Turns:
 
     def _fire(self, key: _Key, limit: int, made: _Made, *, ended: bool = False) -> None:
         """Call for the timers up to a moment. When the input has ended only for those that wait already: others may be set for ever."""
-        if not key.timers.waiting:
+        if not key.timers.waiting or min(key.timers.waiting.values()) > limit:
             return
         waiting = dict(key.timers.waiting) if ended else None
         while due := [
@@ -119,8 +119,10 @@ class Turns:
         key.timers.moment = time
         try:
             rows = [self._row(row) for row in _listed(function(what, key.state, key.timers))]
-            for column in self._kept:
-                setattr(key.state, column.name, column.conforming(getattr(key.state, column.name)))
+            for column, before in zip(self._kept, values, strict=True):
+                value = getattr(key.state, column.name)
+                if value is not before:
+                    setattr(key.state, column.name, column.conforming(value))
         except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises is about this event
             key.state.become(values)
             key.timers.waiting.clear()
@@ -179,6 +181,10 @@ def _failed(made: _Made) -> pl.DataFrame | None:
     numbers, names, times, reasons = zip(*made.failed, strict=True)
     moments = pl.Series("timer_at", times, pl.Int64).cast(pl.Datetime("us", "UTC"))
     return made.work.keys[list(numbers)].with_columns(pl.Series("timer", names), moments, pl.Series(REASON, reasons, pl.String))
+
+
+def _themselves(values: Values) -> Values:
+    return values
 
 
 def _listed(rows: Any) -> Iterable[Any]:
