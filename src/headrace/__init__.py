@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from headrace.app import App as App
     from headrace.connectors.http.service import http as http
     from headrace.connectors.kafka.topic import kafka as kafka
+    from headrace.connectors.lake.tables import delta as delta
+    from headrace.connectors.lake.tables import parquet as parquet
     from headrace.connectors.postgres.table import postgres as postgres
     from headrace.connectors.redis.keys import redis as redis
     from headrace.core.errors import ConnectorError as ConnectorError
@@ -80,6 +82,7 @@ _HOME = {
     "calendar": "headrace.api.windows",
     "count_window": "headrace.api.windows",
     "custom": "headrace.api.windows",
+    "delta": "headrace.connectors.lake.tables",
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
     "http": "headrace.connectors.http.service",
@@ -87,6 +90,7 @@ _HOME = {
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",
     "loss_budget": "headrace.api.windows",
+    "parquet": "headrace.connectors.lake.tables",
     "perfect": "headrace.api.windows",
     "postgres": "headrace.connectors.postgres.table",
     "processing_time": "headrace.api.windows",

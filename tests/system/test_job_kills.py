@@ -19,7 +19,9 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from redis import Redis
 
 import headrace as hr
@@ -46,6 +48,8 @@ app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="o
 per_url = views.group("url", ttl=None).agg(views="count(*)", last="max(number)")
 app.sink(per_url, hr.postgres("per_url", dsn={dsn!r}))
 app.sink(per_url, hr.redis("per_url", url={url!r}))
+app.sink(per_url, hr.delta({lake!r}))
+app.sink(views.where("number % 5 = 0"), hr.parquet({files!r}))
 app.sink(views.where("number % 3 = 0"), hr.kafka("thirds", servers={servers!r}, key="url"))
 """
 Probe = Callable[[], int]
@@ -68,7 +72,14 @@ class Job:
         self.home = directory / "home"
         self.servers = servers
         self.thirds = hr.kafka("thirds", servers=servers.kafka.bootstrap).input(schema("url string, number bigint"), None, "test")
-        places = {"dsn": servers.postgres.dsn, "url": servers.redis.url, "servers": servers.kafka.bootstrap}
+        self.lake, self.files = directory / "lake", directory / "files"
+        places = {
+            "lake": str(self.lake),
+            "files": str(self.files),
+            "dsn": servers.postgres.dsn,
+            "url": servers.redis.url,
+            "servers": servers.kafka.bootstrap,
+        }
         self.file.write_text(APP.format(home=str(self.home), **places))
         names: dict[str, hr.App] = {}
         exec(self.file.read_text(), names)
@@ -178,6 +189,10 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     held = Redis.from_url(job.servers.redis.url, decode_responses=True)
     in_redis = {url: held.hgetall(f"{{per_url}}:{url}") for url in per_url}
     assert {url: (int(row["views"]), int(row["last"])) for url, row in in_redis.items()} == per_url
+    in_delta = DeltaTable(job.lake).to_pyarrow_table().to_pylist()
+    assert {row["url"]: (row["views"], row["last"]) for row in in_delta} == per_url
+    fifths = [number for file in job.files.glob("*.parquet") for number in pq.read_table(file)["number"].to_pylist()]
+    assert sorted(fifths) == list(range(0, RECORDS, 5))
     thirds = [
         row for partition, end in job.thirds.end().items() for batch in job.thirds.read(partition, 0, end) for row in batch.to_pylist()
     ]

@@ -52,7 +52,7 @@ class KafkaSubject(Subject):
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
     yield
-    channel.forget()
+    channel.channels.forget()
     client.forget()
 
 

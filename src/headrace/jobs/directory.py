@@ -65,6 +65,14 @@ class JobDirectory:
             )
         return known
 
+    def committed_epoch(self) -> int:
+        """The last epoch that is done with, by Spark's own record; 0 before the first."""
+        batches = [int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*") if file.name.isdecimal()]
+        if not batches:
+            return 0
+        offset = (self.checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()[-1]
+        return int(json.loads(offset)["epoch"])
+
     def next_run(self) -> int:
         """Count a run that begins; only who holds the job may ask."""
         file = self.path / "runs"

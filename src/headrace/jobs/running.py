@@ -21,6 +21,7 @@ from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
+from headrace.jobs.publishing import Publisher
 from headrace.jobs.report import Report, hot_keys, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
@@ -63,25 +64,29 @@ class JobRun:
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
             job = replace(job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch), generation=place.next_run())
-            observer = Observer(job.inputs, job.watermarks)
+            observer, publisher = Observer(job.inputs, job.watermarks), Publisher(job, place)
+            # What the last run finished and did not come to publish.
+            publisher.publish()
             query = lane.start(spark, job, place.checkpoint)
             try:
-                self._attend(query, observer, show)
+                self._attend(query, observer, publisher, show)
             except StreamingQueryException as error:
                 raise failure(plan.name, error, place.spark_log, sorted(job.program.observed)) from error
             finally:
                 query.stop()
             observer.learn(query.lastProgress)
+            publisher.publish()
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
             observer.bounds, hot_keys(self._log, plan.name),
         )  # fmt: skip
 
-    def _attend(self, query: StreamingQuery, observer: Observer, show: Callable[[Progress], None]) -> None:
+    def _attend(self, query: StreamingQuery, observer: Observer, publisher: Publisher, show: Callable[[Progress], None]) -> None:
         """Watch a query until it ends or is to stop; then the epoch at work may end, if that does not take too long."""
         while not (_ended(query) or self._stop_asked.is_set()):
             observer.learn(query.lastProgress)
+            publisher.publish()
             self.progress = observer.look()
             show(self.progress)
         # One that is cut off is done again by the next run.

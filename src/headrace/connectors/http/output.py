@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import http.client
-import os
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 
 from headrace.connectors.http.service import HttpService
+from headrace.connectors.kept import Kept
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.core import failpoints
@@ -19,7 +18,7 @@ from headrace.core.secret import Secret
 from headrace.schema.legible import as_json
 
 _MOST_SAID = 300
-_connections: dict[tuple[int, str], http.client.HTTPConnection] = {}
+_connections = Kept[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
 
 
 class _Away(Exception):
@@ -74,23 +73,16 @@ class HttpOutput:
             answer = connection.getresponse()
             said = answer.read(1 << 20)[:_MOST_SAID].decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            self._forget()
+            _connections.drop(self.target.url)
             raise _Away(str(error) or type(error).__name__) from error
         if answer.status == http.client.TOO_MANY_REQUESTS or answer.status >= 500:
-            self._forget()
+            _connections.drop(self.target.url)
             raise _Away(f"answered {answer.status}: {said}")
         return answer.status, said
 
     def _connection(self) -> http.client.HTTPConnection:
-        known, parts = (os.getpid(), self.target.url), urlsplit(self.target.url)
-        if known not in _connections:
-            kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-            assert parts.hostname is not None
-            _connections[known] = kind(parts.hostname, parts.port, timeout=self.target.timeout.total_seconds())
-        return _connections[known]
-
-    def _forget(self) -> None:
-        connection = _connections.pop((os.getpid(), self.target.url), None)
-        if connection is not None:
-            with suppress(OSError):
-                connection.close()
+        parts = urlsplit(self.target.url)
+        assert parts.hostname is not None
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        host, port, patience = parts.hostname, parts.port, self.target.timeout.total_seconds()
+        return _connections.get(self.target.url, lambda: kind(host, port, timeout=patience))

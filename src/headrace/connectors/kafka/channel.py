@@ -7,9 +7,7 @@ left open.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,13 +16,13 @@ import pyarrow as pa
 
 from headrace.connectors.kafka.client import TIMEOUT, client_settings, failure
 from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.connectors.kept import Kept
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
 from headrace.core.keys import partitions_of
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
-_channels: dict[tuple[int, str, str, Writer], Channel] = {}
 # What another try does not mend.
 _FINAL = ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_AUTHENTICATION",
           "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "INVALID_TOPIC_EXCEPTION", "MSG_SIZE_TOO_LARGE", "_INVALID_ARG")  # fmt: skip
@@ -141,22 +139,12 @@ class Channel:
 
 def write(target: KafkaTopic, writer: Writer, epoch: int, records: Records) -> bool:
     """Send an epoch by this process's channel of a writer."""
-    # A client's threads do not survive a fork.
-    known = (os.getpid(), target.servers, target.topic, writer)
+    purpose = (target.servers, target.topic, writer)
     try:
-        if known not in _channels:
-            _channels[known] = Channel(target, writer)
-        return _channels[known].write(epoch, records)
+        return channels.get(purpose, lambda: Channel(target, writer)).write(epoch, records)
     except BaseException:
-        if known in _channels:
-            _channels.pop(known).close()
+        channels.drop(purpose)
         raise
 
 
-@atexit.register
-def forget() -> None:
-    """Close the channels of this process."""
-    for known in list(_channels):
-        channel = _channels.pop(known)
-        if known[0] == os.getpid():
-            channel.close()
+channels = Kept[Channel](close=Channel.close)

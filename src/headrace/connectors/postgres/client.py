@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 import psycopg
 
+from headrace.connectors.kept import Kept
 from headrace.connectors.patience import patiently
 from headrace.connectors.postgres.table import PostgresTable
 from headrace.core.errors import ConnectorError
-from headrace.core.secret import Secret
 
 Connection = psycopg.Connection[tuple[object, ...]]
 Answer = TypeVar("Answer")
@@ -28,7 +26,7 @@ _SETTINGS = {
 }
 # Who is not let in, or asks for what there is not, need not ask again.
 _FINAL = ("28", "3D", "42", "0A")
-_connections: dict[tuple[int, Secret], Connection] = {}
+_connections = Kept[Connection](close=psycopg.Connection.close)
 
 
 def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], Answer]) -> Answer:
@@ -52,25 +50,11 @@ def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], An
 
 def forget(target: PostgresTable) -> None:
     """Close this process's connection to the database of a target."""
-    connection = _connections.pop((os.getpid(), target.dsn), None)
-    if connection is not None:
-        connection.close()
-
-
-@atexit.register
-def _close() -> None:
-    for process, dsn in list(_connections):
-        connection = _connections.pop((process, dsn))
-        if process == os.getpid():
-            connection.close()
+    _connections.drop(target.dsn)
 
 
 def _connected(target: PostgresTable) -> Connection:
-    # A connection must not be shared with the process that this one was forked from.
-    known = (os.getpid(), target.dsn)
-    if known not in _connections:
-        _connections[known] = psycopg.connect(target.dsn.reveal(), autocommit=True, **_SETTINGS)  # type: ignore[arg-type] # mixed values
-    return _connections[known]
+    return _connections.get(target.dsn, lambda: psycopg.connect(target.dsn.reveal(), autocommit=True, **_SETTINGS))  # type: ignore[arg-type] # mixed
 
 
 def _failure(target: PostgresTable, what: str, error: psycopg.Error, hint: str) -> ConnectorError:

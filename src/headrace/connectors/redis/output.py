@@ -6,7 +6,6 @@ The step is MULTI and EXEC, under WATCH of the key that holds the epoch: if anot
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,17 +18,17 @@ from redis.client import Pipeline
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError, WatchError  # noqa: A004 - Redis's own
 from redis.retry import Retry
 
+from headrace.connectors.kept import Kept
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.connectors.redis.keys import SORTED_SET, STRING, RedisKeys
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError
-from headrace.core.secret import Secret
 from headrace.schema.legible import as_json
 
 Answer = TypeVar("Answer")
 _AWAY = (ConnectionError, TimeoutError)
-_clients: dict[tuple[int, Secret], Redis] = {}
+_clients = Kept[Redis](close=Redis.close)
 
 
 @dataclass(frozen=True)
@@ -122,13 +121,9 @@ class RedisOutput:
 
 
 def _connected(target: RedisKeys) -> Redis:
-    # A connection must not be shared with the process that this one was forked from.
-    known = (os.getpid(), target.url)
-    if known not in _clients:
-        # Tries are counted here, where they are known to be repeatable.
-        once = Retry(NoBackoff(), 0)
-        _clients[known] = Redis.from_url(target.url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once)
-    return _clients[known]
+    # Tries are counted here, where they are known to be repeatable.
+    once = Retry(NoBackoff(), 0)
+    return _clients.get(target.url, lambda: Redis.from_url(target.url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once))
 
 
 def _parsed(mark: Any) -> tuple[int, int]:

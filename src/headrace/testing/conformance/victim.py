@@ -57,6 +57,7 @@ def _write(work: tuple[Output, Writer, int, Sequence[Row]], rules: str, arrived:
     threading.Thread(target=_watch, args=(rules.partition("=")[0], arrived), daemon=True).start()
     try:
         output.write(writer, epoch, changes_of(rows), Letters())
+        output.publish(writer.job, writer.sink, epoch)
     except Fenced:
         sys.exit(1)
 

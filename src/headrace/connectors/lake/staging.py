@@ -1,0 +1,79 @@
+"""Where tasks put the files of an epoch until the driver makes one commit of them.
+
+`<directory>/<job>/<sink>/<epoch>/<task>-<run>.parquet`, written under another name and renamed. Of several runs the newest counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.connectors.output import Writer
+from headrace.core import failpoints
+
+# Rows that are gone are marked by it; where nothing is ever removed, files do not have it.
+REMOVED = "_removed"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The files of one sink of one job that are not committed yet."""
+
+    directory: Path
+    job: str
+    sink: str
+
+    @property
+    def path(self) -> Path:
+        return self.directory / quote(self.job, safe="") / quote(self.sink, safe="")
+
+    def put(self, writer: Writer, epoch: int, table: pa.Table) -> bool:
+        """Stage what a task made in an epoch; False if this run or a newer one of the task has done so."""
+        place = self.path / str(epoch) / f"{writer.task}-{writer.generation}.parquet"
+        if place.exists():
+            return False
+        again = any(place.parent.glob(f"{writer.task}-*.parquet"))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        failpoints.reach("lake.stage.before")
+        fresh = place.with_name(f".{place.name}")
+        with fresh.open("wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        failpoints.reach("lake.stage.middle")
+        fresh.rename(place)
+        failpoints.reach("lake.stage.after")
+        return not again
+
+    def epochs(self, up_to: int) -> Iterator[tuple[int, pa.Table]]:
+        """The staged epochs up to this one, in their order, with the rows of all tasks."""
+        numbers = sorted(int(path.name) for path in self.path.glob("[0-9]*")) if self.path.is_dir() else []
+        for epoch in numbers:
+            if epoch <= up_to:
+                yield epoch, pa.concat_tables([pq.read_table(file) for file in self._files(epoch)], promote_options="default")
+
+    def remove(self, epoch: int) -> None:
+        """Forget an epoch that is committed."""
+        shutil.rmtree(self.path / str(epoch), ignore_errors=True)
+
+    def _files(self, epoch: int) -> list[Path]:
+        newest: dict[int, tuple[int, Path]] = {}
+        for file in (self.path / str(epoch)).glob("[0-9]*.parquet"):
+            task, generation = map(int, file.stem.split("-"))
+            newest[task] = max(newest.get(task, (-1, file)), (generation, file))
+        return [file for _, (_, file) in sorted(newest.items())]
+
+    def enter(self, writer: Writer) -> None:
+        """Refuse a writer if a newer run has been here; else let it be the newest."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        runs = [int(path.name.removeprefix("run-")) for path in self.path.glob("run-*")]
+        if max(runs, default=-1) > writer.generation:
+            raise writer.fenced()
+        (self.path / f"run-{writer.generation}").touch()

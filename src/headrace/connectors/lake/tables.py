@@ -1,0 +1,99 @@
+"""Tables as files as a user declares them; nothing is opened here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from headrace.connectors.lake.delta import DeltaOutput
+    from headrace.connectors.lake.files import ParquetOutput
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """A directory of Parquet files; see `parquet`."""
+
+    directory: Path
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def append_only(self) -> bool:
+        return True
+
+    @property
+    def replaces(self) -> bool:
+        return False
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """Parquet has every type of a stream."""
+
+    def output(self, columns: pa.Schema, key: tuple[str, ...]) -> ParquetOutput:
+        """The directory as a job writes it."""
+        from headrace.connectors.lake.files import ParquetOutput
+
+        return ParquetOutput(self.directory, columns)
+
+    def __str__(self) -> str:
+        return f"Parquet files in {self.directory}"
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """A Delta table; see `delta`."""
+
+    directory: Path
+    key: tuple[str, ...] = ()
+    append_only: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """Raise if the client is missing: before anything runs."""
+        try:
+            import deltalake  # noqa: F401
+        except ImportError as error:
+            raise SettingsError("the client for Delta tables is not installed", hint="pip install 'headrace[delta]'") from error
+
+    def output(self, columns: pa.Schema, key: tuple[str, ...]) -> DeltaOutput:
+        """The table as a job writes it."""
+        from headrace.connectors.lake.delta import DeltaOutput
+
+        return DeltaOutput(self.directory, columns, key)
+
+    def __str__(self) -> str:
+        return f"Delta table {self.directory}"
+
+
+def parquet(directory: str | Path) -> ParquetFiles:
+    """A directory as the target of a sink of facts, exactly once: one Parquet file for each epoch that has any.
+
+    A file is there whole or not at all. Readers take `*.parquet`.
+
+    >>> str(parquet("exports/views"))
+    'Parquet files in exports/views'
+    """
+    return ParquetFiles(Path(directory))
+
+
+def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: bool = False) -> DeltaTarget:
+    """A Delta table as the target of a sink, exactly once: one commit for each epoch, which holds its number.
+
+    Facts are added or, with `key`, replace earlier ones; results that change replace and remove rows by their key. The table is made if
+    it is not there.
+
+    >>> str(delta("lake/views_per_url"))
+    'Delta table lake/views_per_url'
+    """
+    return DeltaTarget(Path(directory), (key,) if isinstance(key, str) else tuple(key), append_only)
