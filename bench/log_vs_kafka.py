@@ -23,7 +23,7 @@ from _headrace_side import HeadraceSide
 from _kafka_side import KafkaSide
 from _records import Contents, Records, contents
 
-from headrace.testing.servers.kafka import KafkaServer
+from headrace.ops.servers.kafka import KafkaServer
 
 
 @dataclass(frozen=True)

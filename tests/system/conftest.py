@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.testing.servers.kafka import KafkaServer
-from headrace.testing.servers.postgres import PostgresServer
-from headrace.testing.servers.redis import RedisServer
+from headrace.ops.servers.kafka import KafkaServer
+from headrace.ops.servers.postgres import PostgresServer
+from headrace.ops.servers.redis import RedisServer
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,9 @@ from redis import Redis
 import headrace as hr
 from headrace.core.schema import TIMESTAMP, schema
 from headrace.log.errors import UnknownTopic
-from headrace.testing.servers.kafka import KafkaServer
-from headrace.testing.servers.postgres import PostgresServer
-from headrace.testing.servers.redis import RedisServer
+from headrace.ops.servers.kafka import KafkaServer
+from headrace.ops.servers.postgres import PostgresServer
+from headrace.ops.servers.redis import RedisServer
 from tests.support.marked import MARK, kill, wait_until_gone
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

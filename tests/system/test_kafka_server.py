@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.core.errors import ConnectorError
-from headrace.testing.servers.kafka import KafkaServer
+from headrace.ops.servers.kafka import KafkaServer
 
 
 def create_topic(server: KafkaServer, topic: str, partitions: int = 1) -> None:
@@ -109,7 +109,7 @@ def test_nothing_is_left_when_the_block_ends() -> None:
 
 def test_nothing_is_left_when_the_parent_is_killed() -> None:
     program = """
-from headrace.testing.servers.kafka import KafkaServer
+from headrace.ops.servers.kafka import KafkaServer
 with KafkaServer() as server:
     print(server.pid, server._server._watchdog.pid, server.directory, flush=True)
     input()

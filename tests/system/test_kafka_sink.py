@@ -18,10 +18,10 @@ from headrace.connectors.kafka.output import KafkaOutput
 from headrace.connectors.kafka.reading import messages
 from headrace.connectors.output import Changes, Writer
 from headrace.core.schema import schema
+from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
-from headrace.testing.servers.kafka import KafkaServer
 
 
 class KafkaSubject(Subject):

@@ -16,7 +16,7 @@ from headrace.connectors.kafka import client, reading
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.schema import schema
-from headrace.testing.servers.kafka import KafkaServer
+from headrace.ops.servers.kafka import KafkaServer
 
 FOREVER = 2**62
 COLUMNS = "n bigint, at timestamp"

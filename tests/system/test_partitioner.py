@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.core.keys import partitions_of
-from headrace.testing.servers.kafka import KafkaServer
+from headrace.ops.servers.kafka import KafkaServer
 
 
 def placed_by_kafka(kafka: KafkaServer, keys: list[bytes], partitions: int) -> list[int]:

@@ -18,9 +18,9 @@ import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.postgres.output import PostgresOutput
 from headrace.core.schema import schema
+from headrace.ops.servers.postgres import PostgresServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made, ordered
-from headrace.testing.servers.postgres import PostgresServer
 
 _numbers = itertools.count()
 

@@ -12,10 +12,10 @@ from redis import Redis
 
 import headrace as hr
 from headrace.connectors.redis.output import RedisOutput
+from headrace.ops.servers.redis import RedisServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect
 from headrace.testing.conformance.subject import Hand, made
-from headrace.testing.servers.redis import RedisServer
 
 _numbers = itertools.count()
 

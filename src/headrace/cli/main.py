@@ -22,7 +22,23 @@ from typing import Annotated, NoReturn
 import typer
 
 import headrace
-from headrace.cli import accounting, compact, demo, doctor, explain, groups, lateness, places, prepare, produce, render, run, tail, topics
+from headrace.cli import (
+    accounting,
+    compact,
+    demo,
+    doctor,
+    explain,
+    groups,
+    lateness,
+    places,
+    prepare,
+    produce,
+    render,
+    run,
+    tail,
+    topics,
+    up,
+)
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -38,6 +54,8 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "compact": compact.compact,
     "doctor": doctor.doctor,
     "prepare": prepare.prepare,
+    "up": up.up,
+    "down": up.down,
 }
 
 app = typer.Typer(

@@ -74,7 +74,7 @@ def test_without_settings_the_repository_is_the_one_that_spark_knows(tmp_path: P
 
 
 def test_every_jar_of_the_kafka_lock_is_pinned_once() -> None:
-    jars = read_lock(files("headrace.testing.servers").joinpath("kafka-jars.lock").read_text())
+    jars = read_lock(files("headrace.ops.servers").joinpath("kafka-jars.lock").read_text())
     assert "kafka_2.13" in {jar.artifact for jar in jars}
     assert len({(jar.group, jar.artifact) for jar in jars}) == len(jars)
     assert all(len(jar.sha256) == 64 for jar in jars)

@@ -1,4 +1,4 @@
-"""A real Kafka broker (KRaft, one node, loopback) for tests and benchmarks; needs Java 17 and, the first time, the network."""
+"""A real Kafka broker (KRaft, one node, loopback) for development, tests and benchmarks; needs Java 17 and, the first time, the network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.jars import fetch_jars, read_lock
-from headrace.testing.servers.ports import free_ports
-from headrace.testing.servers.server import Server
+from headrace.ops.servers.server import Server
 
 # What Kafka's own start script gives the JVM.
 _JVM_OPTIONS = ["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true"]
@@ -53,7 +52,11 @@ class KafkaServer(Server):
         super().__init__(directory, start_within)
         self._heap = heap
         self._settings = dict(settings or {})
-        self._broker_port, self._controller_port = free_ports(2)
+        self._broker_port, self._controller_port = self._ports(2)
+
+    @property
+    def address(self) -> str:
+        return self.bootstrap
 
     @property
     def bootstrap(self) -> str:

@@ -1,9 +1,8 @@
-"""A real PostgreSQL server (loopback, its own data) for tests and benchmarks; needs the server's programs (Debian: postgresql)."""
+"""A real PostgreSQL server (loopback, its own data) for development, tests and benchmarks; needs its programs (Debian: postgresql)."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -13,8 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
-from headrace.testing.servers.ports import free_ports
-from headrace.testing.servers.server import Server
+from headrace.ops.servers.server import Server
 
 _STILL_HELD = "pre-existing shared memory block"
 
@@ -37,15 +35,18 @@ class PostgresServer(Server):
         self, *, directory: Path | None = None, settings: Mapping[str, str] | None = None, start_within: timedelta = timedelta(seconds=60)
     ) -> None:
         super().__init__(directory, start_within)
-        # What a test writes need not outlive the machine.
-        self._settings = {"fsync": "off", "max_connections": "50", **(settings or {})}
-        (self._port,) = free_ports(1)
-        self._password = secrets.token_hex(8)
+        # What is in a temporary directory need not outlive the machine.
+        self._settings = {"fsync": "off" if directory is None else "on", "max_connections": "50", **(settings or {})}
+        (self._port,) = self._ports(1)
+
+    @property
+    def address(self) -> str:
+        return self.dsn
 
     @property
     def dsn(self) -> str:
         """How clients connect, password and all."""
-        return f"postgresql://headrace:{self._password}@127.0.0.1:{self._port}/postgres"
+        return f"postgresql://headrace:{self._password()}@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
         deadline = time.monotonic() + self._start_within.total_seconds()
@@ -67,9 +68,8 @@ class PostgresServer(Server):
     def _make(self) -> None:
         data, password = self.directory / "data", self.directory / "password"
         if data.exists():
-            self._password = password.read_text()
             return
-        password.write_text(self._password)
+        self._password()
         if owner := _other_user():
             for path in (self.directory, password):
                 shutil.chown(path, owner)

@@ -93,6 +93,13 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
 
+    def detach(self) -> None:
+        """Let the server go on when this Python process ends; the object starts nothing afterwards."""
+        self._guard("done")
+        self._watchdog.communicate()
+        # As if it had been waited for: it is nobody's child from here on.
+        self._running().returncode = 0
+
     def close(self) -> None:
         """Kill what still runs and let the watchdog go; the object starts nothing afterwards."""
         self.kill()

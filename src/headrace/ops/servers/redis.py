@@ -1,15 +1,13 @@
-"""A real Redis server (loopback, its own data) for tests and benchmarks; needs `redis-server` (Debian: redis-server)."""
+"""A real Redis server (loopback, its own data) for development, tests and benchmarks; needs `redis-server` (Debian: redis-server)."""
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from datetime import timedelta
 from pathlib import Path
 
 from headrace.core.errors import SettingsError
-from headrace.testing.servers.ports import free_ports
-from headrace.testing.servers.server import Server
+from headrace.ops.servers.server import Server
 
 
 class RedisServer(Server):
@@ -24,13 +22,16 @@ class RedisServer(Server):
 
     def __init__(self, *, directory: Path | None = None, start_within: timedelta = timedelta(seconds=30)) -> None:
         super().__init__(directory, start_within)
-        (self._port,) = free_ports(1)
-        self._password = secrets.token_hex(8)
+        (self._port,) = self._ports(1)
+
+    @property
+    def address(self) -> str:
+        return self.url
 
     @property
     def url(self) -> str:
         """How clients connect, password and all."""
-        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+        return f"redis://:{self._password()}@127.0.0.1:{self._port}/0"
 
     def _command(self) -> list[str]:
         found = shutil.which("redis-server")
@@ -41,6 +42,6 @@ class RedisServer(Server):
     def _make(self) -> None:
         # Not as arguments: other users of the machine see those.
         lines = [
-            f"port {self._port}", "bind 127.0.0.1", f"dir {self.directory}", f"requirepass {self._password}", 'save ""', "appendonly yes",
+            f"port {self._port}", "bind 127.0.0.1", f"dir {self.directory}", f"requirepass {self._password()}", 'save ""', "appendonly yes",
         ]  # fmt: skip
         (self.directory / "redis.conf").write_text("\n".join([*lines, ""]))

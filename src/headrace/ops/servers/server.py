@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import signal
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
 from headrace.core.errors import ConnectorError
-from headrace.testing.servers.process import ServerProcess
+from headrace.ops.servers.ports import free_ports
+from headrace.ops.servers.process import ServerProcess
 
 
 class Server(ABC):
@@ -30,6 +33,11 @@ class Server(ABC):
         self.directory = directory or Path(tempfile.mkdtemp(prefix=f"headrace-{self.name}-"))
         self._start_within = start_within
         self._process: ServerProcess | None = None
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """How clients connect."""
 
     @property
     def pid(self) -> int:
@@ -78,6 +86,10 @@ class Server(ABC):
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    def detach(self) -> None:
+        """Let the server outlive this process; somebody else stops it, by its process."""
+        self._server.detach()
+
     def __enter__(self) -> Self:
         try:
             self.start()
@@ -88,6 +100,21 @@ class Server(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
+
+    def _ports(self, count: int) -> list[int]:
+        """Ports of its own, which a directory that is kept remembers."""
+        return [int(port) for port in self._remembered("ports", lambda: " ".join(map(str, free_ports(count)))).split()]
+
+    def _password(self) -> str:
+        return self._remembered("password", lambda: secrets.token_hex(8))
+
+    def _remembered(self, name: str, make: Callable[[], str]) -> str:
+        file = self.directory / name
+        if not file.is_file():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_text(make())
+        return file.read_text()
 
     @abstractmethod
     def _command(self) -> list[str]:

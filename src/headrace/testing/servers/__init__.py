@@ -1,1 +1,0 @@
-"""Real servers for tests and benchmarks, started on loopback from jars or installed programs."""
