@@ -101,12 +101,13 @@ class App(Declaration):
         record = JobDirectory(self.settings.home, self.name).record()
         if record is None:
             return explained(self.plan())
-        from headrace.jobs.report import hot_keys
+        from headrace.jobs.report import hot_keys, state
 
         found: dict[str, list[str]] = {}
         for hot in hot_keys(self.log, self.name):
             found.setdefault(hot.step, []).append(f"{hot.key} has {hot.share:.0%}")
-        return explained(self.plan(), record.shards, {step: ", ".join(words) for step, words in found.items()})
+        sizes = {kept["step"]: f"{kept['rows']:,} rows, {kept['bytes']:,} bytes" for kept in state(self.log, self.name, record)}
+        return explained(self.plan(), record.shards, {step: ", ".join(words) for step, words in found.items()}, sizes)
 
     def _have_topic(self, source: Source, partitions: int) -> int:
         """See to it that the topic is there; how many partitions it has."""

@@ -47,6 +47,9 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
     report = app.run(until="caught-up")
     assert per_url(app) == [("/a", 0, 2), ("/b", 0, 1)]
     assert report.watermark == NOON + timedelta(seconds=65)
+    (kept,) = report.state
+    assert (kept["step"], kept["rows"], kept["bytes"] > 0) == ("page_views.where.window", 1, True)
+    assert f"; now 1 rows, {kept['bytes']:,} bytes" in str(app.explain())
     send(app, ("/a", 5), ("/b", 80))
     report = declared(tmp_path).run(until="end")
     assert per_url(app) == [("/a", 0, 2), ("/a", 1, 1), ("/b", 0, 1), ("/b", 1, 1)]
@@ -57,6 +60,7 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
         "step": "page_views.where", "in": 7, "out": 6, "late": 0, "duplicate": 0, "filtered": 1, "dead_letter": 0,
     }  # fmt: skip
     assert counted["page_views.where.window"]["late"] == 1
+    assert [kept["rows"] for kept in report.state] == [0]
     late = app.log.read("page_views.late").to_pylist()
     assert [(row["url"], row["viewed_at"], row["window_end"]) for row in late] == [
         ("/a", NOON + timedelta(seconds=5), NOON + timedelta(minutes=1))

@@ -13,6 +13,7 @@ from headrace.cli.places import Home, log_at
 def accounting(
     app: Annotated[str, typer.Argument(metavar="APP", help="The name of the app.")],
     by_epoch: Annotated[bool, typer.Option("--epochs", help="A row for each epoch and step.")] = False,
+    by_state: Annotated[bool, typer.Option("--state", help="What each step remembers: rows and bytes.")] = False,
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
@@ -20,7 +21,7 @@ def accounting(
     from headrace.core.errors import JobError
     from headrace.core.settings import load_settings
     from headrace.jobs.directory import JobDirectory
-    from headrace.jobs.report import epochs, hot_keys, totals
+    from headrace.jobs.report import epochs, hot_keys, state, totals
     from headrace.operators.accounting import ENDS
 
     directory = JobDirectory(load_settings(home=home).home, app)
@@ -28,6 +29,9 @@ def accounting(
     if record is None:
         raise JobError(f"there is no job {app!r} in {directory.path.parent}", hint="run it first (headrace run app.py), or name its --home")
     log = log_at(home)
+    if by_state:
+        render.table(state(log, app, record), as_json=as_json, empty="no step remembers anything")
+        return
     rows = epochs(log, app, record).to_dicts() if by_epoch else totals(log, app, record)
     for hot in hot_keys(log, app):
         if hot.trouble:

@@ -14,7 +14,7 @@ from headrace.jobs.directory import Record
 from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.operators.accounting import ENDS
+from headrace.operators.accounting import ENDS, KEPT
 from headrace.operators.hot import HotKey, hot_topic, hottest
 
 _COUNTS = ("in", *ENDS)
@@ -34,6 +34,8 @@ class Report:
     """What a loss budget has chosen for each stream that has one."""
     hot_keys: list[HotKey] = field(default_factory=list)
     """Keys with a large share of the records of a step, by samples of the last epochs."""
+    state: list[dict[str, Any]] = field(default_factory=list)
+    """What each step with state remembers: step, rows, bytes."""
 
     def __str__(self) -> str:
         time = f", watermark {self.watermark:%Y-%m-%d %H:%M:%S} UTC" if self.watermark else ""
@@ -46,6 +48,14 @@ def totals(log: Log, app: str, record: Record) -> list[dict[str, Any]]:
     """The counts of a job's steps over all its epochs, in the order in which records meet them."""
     counted = epochs(log, app, record).group_by("step", maintain_order=True).agg(pl.col(_COUNTS).sum())
     return sorted(counted.to_dicts(), key=lambda row: record.place_of(row["step"]))
+
+
+def state(log: Log, app: str, record: Record) -> list[dict[str, Any]]:
+    """What the steps of a job remember after its last epoch: step, rows, bytes."""
+    told = _entries(log, app, record).drop_nulls(KEPT)
+    last = told.filter(pl.col("epoch") == pl.col("epoch").max()).group_by("step").agg(pl.col(KEPT).sum())
+    found = last.rename(dict(zip(KEPT, ("rows", "bytes"), strict=True))).to_dicts()
+    return sorted(found, key=lambda row: record.place_of(row["step"]))
 
 
 def hot_keys(log: Log, app: str) -> list[HotKey]:
@@ -61,15 +71,22 @@ def hot_keys(log: Log, app: str) -> list[HotKey]:
 
 def epochs(log: Log, app: str, record: Record) -> pl.DataFrame:
     """The counts of a job's steps, a row for each epoch and step in which records moved."""
-    try:
-        table = log.read(accounting_topic(app), columns=["job", "epoch", "step", *_COUNTS])
-    except UnknownTopic:
-        return pl.DataFrame(schema={"epoch": pl.Int64, "step": pl.String} | dict.fromkeys(_COUNTS, pl.Int64))
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
     # Each task counts for itself.
-    counted = frame.filter(pl.col("job") == record.id).group_by("epoch", "step", maintain_order=True).agg(pl.col(_COUNTS).sum())
+    counted = _entries(log, app, record).group_by("epoch", "step", maintain_order=True).agg(pl.col(_COUNTS).sum())
+    counted = counted.filter(pl.any_horizontal(pl.col(_COUNTS) != 0))
     # A function of the user's may drop and multiply records unseen, and takes them in and gives them out in different tasks: what did
     # not come out was filtered; more than came in is counted where it goes. All other counts were checked before they were written.
     out, missing = pl.min_horizontal("out", "in"), pl.col("in") - pl.sum_horizontal(ENDS)
     return counted.sort("epoch", maintain_order=True).with_columns(out, filtered=pl.col("filtered") + pl.max_horizontal(missing, 0))
+
+
+def _entries(log: Log, app: str, record: Record) -> pl.DataFrame:
+    """What the tasks of a job have written into its books."""
+    columns = ["epoch", "step", *_COUNTS, *KEPT]
+    try:
+        table = log.read(accounting_topic(app), columns=["job", *columns])
+    except UnknownTopic:
+        return pl.DataFrame(schema={name: pl.String if name == "step" else pl.Int64 for name in columns})
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.filter(pl.col("job") == record.id).drop("job")

@@ -22,7 +22,7 @@ from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
 from headrace.jobs.publishing import Publisher
-from headrace.jobs.report import Report, hot_keys, totals
+from headrace.jobs.report import Report, hot_keys, state, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.explain import identity
@@ -79,7 +79,7 @@ class JobRun:
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
-            observer.bounds, hot_keys(self._log, plan.name),
+            observer.bounds, hot_keys(self._log, plan.name), state(self._log, plan.name, record),
         )  # fmt: skip
 
     def _attend(self, query: StreamingQuery, observer: Observer, publisher: Publisher, show: Callable[[Progress], None]) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 from headrace.core.errors import JobError
 
 COLUMNS = (
-    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint"
+    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint, "
+    "state_rows bigint, state_bytes bigint"
 )
 ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
+KEPT = ("state_rows", "state_bytes")
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Accounting:
 
     def __init__(self) -> None:
         self._counts: dict[str, Count] = {}
+        self._kept: dict[str, tuple[int, int]] = {}
 
     def add(self, step: str, **ends: int) -> None:
         """Count records of a step: `taken` and what became of them."""
@@ -42,9 +45,16 @@ class Accounting:
         for end, number in ends.items():
             setattr(count, end, getattr(count, end) + number)
 
+    def keep(self, step: str, rows: int, size: int) -> None:
+        """Note what a shard of a step remembers at the end of an epoch: so many rows, and bytes."""
+        before = self._kept.get(step, (0, 0))
+        self._kept[step] = (before[0] + rows, before[1] + size)
+
     def unite(self, other: Accounting) -> None:
         for step, count in other._counts.items():
             self.add(step, **asdict(count))
+        for step, kept in other._kept.items():
+            self.keep(step, *kept)
 
     def __iter__(self) -> Iterator[tuple[str, Count]]:
         return iter(self._counts.items())
@@ -53,12 +63,22 @@ class Accounting:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""
         return [{"step": step, "in": count.taken, **{end: getattr(count, end) for end in ENDS}} for step, count in self]
 
+    def entries(self) -> list[dict[str, int | str | None]]:
+        """What `rows` tells, and what each step with state remembers, also where no record moved."""
+        nothing = Accounting()
+        for step in self._kept.keys() - self._counts.keys():
+            nothing.add(step)
+        found = [*self.rows(), *nothing.rows()]
+        return [{**row, **dict(zip(KEPT, self._kept.get(str(row["step"]), (None, None)), strict=True))} for row in found]
+
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Accounting:
-        """What `rows` made a list of."""
+    def of(cls, entries: Iterable[Mapping[str, Any]]) -> Accounting:
+        """What `entries` made a list of."""
         accounting = cls()
-        for row in rows:
-            accounting.add(row["step"], **{("taken" if end == "in" else end): number for end, number in row.items() if end != "step"})
+        for entry in entries:
+            accounting.add(entry["step"], taken=entry["in"], **{end: entry[end] for end in ENDS})
+            if entry[KEPT[0]] is not None:
+                accounting.keep(entry["step"], *(entry[name] for name in KEPT))
         return accounting
 
     def check(self, but: Collection[str] = ()) -> None:

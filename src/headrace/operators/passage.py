@@ -10,7 +10,7 @@ import polars as pl
 from headrace.operators.accounting import Accounting
 from headrace.operators.aggregates import FAULT
 from headrace.operators.changes import ADD, CHANGED, OP, TIME
-from headrace.operators.contract import START, STOP, Arrived, Size, Stateful
+from headrace.operators.contract import START, STOP, Arrived, Stateful
 from headrace.operators.cut import Cut
 from headrace.operators.entry import ALL, Entry
 from headrace.operators.expressions import REASON
@@ -40,11 +40,10 @@ class Place:
 
 @dataclass
 class Result:
-    """What a stage made in an epoch, and how large the state of each operator then is."""
+    """What a stage made in an epoch."""
 
     packets: list[Packet] = field(default_factory=list)
     accounting: Accounting = field(default_factory=Accounting)
-    sizes: dict[str, Size] = field(default_factory=dict)
 
 
 class Passage:
@@ -125,7 +124,7 @@ class Passage:
         numbered = [_numbered(packet.frame, number) for number, packet in enumerate(suspects)]
         arrived = Arrived([packet.frame for packet in packets if packet.kind == ROWS], numbered)
         outcome = place.state.run(arrived, self._time, store)
-        self._result.sizes[name] = place.state.size
+        self._result.accounting.keep(name, *place.state.size)
         if outcome.counts:
             self._result.accounting.add(name, **outcome.counts)
         if outcome.late is not None:

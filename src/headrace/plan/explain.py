@@ -24,6 +24,8 @@ class StepInWords:
     bound: str
     hot_keys: str = ""
     """What a key with very many records costs, and which ones a run has found."""
+    size: str = ""
+    """How much it keeps after the last epoch of its job."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,25 @@ class Explanation:
     shards: int | None = None
 
     def __str__(self) -> str:
-        spread = "4 for each core, fixed by the first run" if self.shards is None else self.shards
+        spread = "2 for each core, fixed by the first run" if self.shards is None else self.shards
         lines = [f"shards: {spread}"]
         for words in self.steps:
             lines += [words.step, f"  {words.does}"]
             lines += [f"  reads {words.reads}"] if words.reads else []
             lines += [f"  lane: {words.lane}{f', because {words.reason}' if words.reason else ''}"]
-            lines += [f"  keeps {words.state}, bound: {words.bound}"] if words.bound else []
+            lines += [f"  keeps {words.state}, bound: {words.bound}{f'; now {words.size}' if words.size else ''}"] if words.bound else []
             lines += [f"  hot keys: {words.hot_keys}"] if words.hot_keys else []
         return "\n".join(lines)
 
 
-def explained(plan: Plan, shards: int | None = None, found: Mapping[str, str] | None = None) -> Explanation:
-    """Every step in the order records meet them, then the views and sinks; `found` says which hot keys a run has met at a step."""
-    steps = [_in_words(node, (found or {}).get(node.name, "")) for node in plan.nodes]
+def explained(
+    plan: Plan, shards: int | None = None, found: Mapping[str, str] | None = None, sizes: Mapping[str, str] | None = None
+) -> Explanation:
+    """Every step in the order records meet them, then the views and sinks.
+
+    `found` says which hot keys a run has met at a step, `sizes` how much a step keeps.
+    """
+    steps = [replace(_in_words(node, (found or {}).get(node.name, "")), size=(sizes or {}).get(node.name, "")) for node in plan.nodes]
     outputs = [_words(output.name, output.does, output.node.name, "", Memory()) for output in plan.outputs]
     return Explanation((*steps, *outputs), shards)
 

@@ -34,7 +34,7 @@ Line = tuple[int, str, str, int, int, int, bool, int, int, bytes]
 def lines(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int], time: EpochTime, home: int) -> list[Line]:
     """What a stage hands on: its packets, its counts under the shard `home`, and a beat for each shard named."""
     made = [(packet.shard, packet.target, packet.kind, encode(packet.frame)) for packet in packets]
-    counts = accounting.rows()
+    counts = accounting.entries()
     if counts:
         made.append((home, COUNTS, "", json.dumps(counts).encode()))
     made += [(shard, BEAT, "", b"") for shard in beats]

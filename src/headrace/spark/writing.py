@@ -62,7 +62,7 @@ class Writing:
         self._accounting.check(but=self._job.program.observed)
         for target, frames in sorted(self._frames.items()):
             self._write(target, changes_of(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ())))
-        rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.rows()]
+        rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.entries()]
         if rows:
             self._write(f"{self._job.name}.accounting", Changes(pl.DataFrame(rows)))
 
