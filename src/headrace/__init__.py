@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headrace.connectors.http.service import http as http
     from headrace.connectors.kafka.topic import kafka as kafka
     from headrace.connectors.lake.tables import delta as delta
+    from headrace.connectors.lake.tables import iceberg as iceberg
     from headrace.connectors.lake.tables import parquet as parquet
     from headrace.connectors.postgres.table import postgres as postgres
     from headrace.connectors.redis.keys import redis as redis
@@ -86,6 +87,7 @@ _HOME = {
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
     "http": "headrace.connectors.http.service",
+    "iceberg": "headrace.connectors.lake.tables",
     "kafka": "headrace.connectors.kafka.topic",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 import headrace as hr
 from headrace.connectors.output import Output
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
-from headrace.testing.conformance.cases import expect
+from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, made
 
 
@@ -46,15 +47,39 @@ class DeltaSubject(Subject):
         return list(found.sort_by("n").to_pylist())
 
 
+class IcebergSubject(Subject):
+    stall = "lake.stage.middle"
+
+    def __init__(self, directory: Path, key: tuple[str, ...]) -> None:
+        self.key, self.directory = key, directory / "lake"
+        self.output().prepare(2)
+
+    def output(self) -> Output:
+        return hr.iceberg("shop.out", warehouse=self.directory).output(COLUMNS, self.key)
+
+    def rows(self) -> list[dict[str, Any]]:
+        with SqlCatalog("headrace", uri=f"sqlite:///{self.directory}/catalog.db", warehouse=self.directory.as_uri()) as catalog:
+            return list(catalog.load_table("shop.out").scan().to_arrow().sort_by("n").to_pylist())
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_parquet_files_keep_what_an_output_promises(case: Any, tmp_path: Path) -> None:
     case(ParquetSubject(tmp_path))
 
 
-@pytest.mark.parametrize("key", [(), KEY], ids=["facts", "table"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_delta_table_keeps_what_an_output_promises(case: Any, key: tuple[str, ...], tmp_path: Path) -> None:
-    case(DeltaSubject(tmp_path, key))
+def test_a_delta_table_keeps_what_an_output_promises(case: Any, tmp_path: Path) -> None:
+    case(DeltaSubject(tmp_path, KEY))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_an_iceberg_table_keeps_what_an_output_promises(case: Any, tmp_path: Path) -> None:
+    case(IcebergSubject(tmp_path, KEY))
+
+
+@pytest.mark.parametrize("subject", [DeltaSubject, IcebergSubject])
+def test_facts_are_added_to_a_table(subject: type[DeltaSubject | IcebergSubject], tmp_path: Path) -> None:
+    the_facts_of_a_key_keep_their_order(subject(tmp_path, ()))
 
 
 def test_an_epoch_of_several_tasks_is_one_commit_and_seen_only_then(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ NAMES = [
     "global_",
     "hopping",
     "http",
+    "iceberg",
     "kafka",
     "load_settings",
     "log",

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from headrace.connectors.lake.staging import REMOVED, Staging
-from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
-from headrace.core import failpoints
+from headrace.connectors.lake.staged import StagedOutput
+from headrace.connectors.lake.staging import REMOVED
+from headrace.connectors.output import Writer
 
 
 @dataclass(frozen=True)
-class DeltaOutput:
+class DeltaOutput(StagedOutput):
     """A table by its directory, its columns, and the key by which rows replace each other."""
 
     directory: Path
@@ -25,27 +24,17 @@ class DeltaOutput:
     def prepare(self, tasks: int) -> None:
         DeltaTable.create(self.directory, self.columns, mode="ignore")
 
-    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        staging = self._staging(writer.job, writer.sink)
-        staging.enter(writer)
-        if self._version(writer.job, writer.sink) >= epoch:
-            return False
-        table = table_of(changes.frame, self.columns)
-        if self.key:
-            removed = changes.removed if changes.removed is not None else pl.repeat(False, table.num_rows, eager=True)
-            table = table.append_column(REMOVED, removed.to_arrow().cast(pa.bool_()))
-        return staging.put(writer, epoch, table)
+    @property
+    def staged_in(self) -> Path:
+        # Delta's readers and its vacuum leave alone what begins with an underscore.
+        return self.directory / "_headrace"
 
-    def publish(self, job: str, sink: str, epoch: int) -> None:
-        staging = self._staging(job, sink)
-        for number, rows in staging.epochs(epoch):
-            if self._version(job, sink) < number:
-                failpoints.reach("delta.commit.before")
-                self._commit(rows, CommitProperties(app_transactions=[Transaction(f"{job}/{sink}", number)]))
-                failpoints.reach("delta.commit.after")
-            staging.remove(number)
+    def committed(self, job: str, sink: str) -> int:
+        found = DeltaTable(self.directory).transaction_version(f"{job}/{sink}")
+        return -1 if found is None else found
 
-    def _commit(self, rows: pa.Table, properties: CommitProperties) -> None:
+    def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
+        properties = CommitProperties(app_transactions=[Transaction(f"{writer.job}/{writer.sink}", epoch)])
         if not self.key:
             write_deltalake(self.directory, rows, mode="append", commit_properties=properties)
             return
@@ -54,11 +43,3 @@ class DeltaOutput:
         values = {f'"{name}"': f'made."{name}"' for name in self.columns.names}
         kept = f"made.{REMOVED} = false"
         merge.when_matched_delete(f"made.{REMOVED}").when_matched_update(values, kept).when_not_matched_insert(values, kept).execute()
-
-    def _version(self, job: str, sink: str) -> int:
-        found = DeltaTable(self.directory).transaction_version(f"{job}/{sink}")
-        return -1 if found is None else found
-
-    def _staging(self, job: str, sink: str) -> Staging:
-        # Delta's readers and its vacuum leave alone what begins with an underscore.
-        return Staging(self.directory / "_headrace", job, sink)

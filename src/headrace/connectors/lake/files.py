@@ -10,51 +10,39 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.connectors.lake.staging import Staging
-from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
-from headrace.core import failpoints
+from headrace.connectors.lake.staged import StagedOutput
+from headrace.connectors.output import Writer
 
 
 @dataclass(frozen=True)
-class ParquetOutput:
+class ParquetOutput(StagedOutput):
     """A directory, and the columns of its files."""
 
     directory: Path
     columns: pa.Schema
+    key: tuple[str, ...] = ()
 
     def prepare(self, tasks: int) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
 
-    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        staging = self._staging(writer.job, writer.sink)
-        staging.enter(writer)
-        if self._last(writer.job, writer.sink) >= epoch:
-            return False
-        return staging.put(writer, epoch, table_of(changes.frame, self.columns))
+    @property
+    def staged_in(self) -> Path:
+        return self.directory / ".staged"
 
-    def publish(self, job: str, sink: str, epoch: int) -> None:
-        staging = self._staging(job, sink)
-        for number, table in staging.epochs(epoch):
-            place = self.directory / f"{self._prefix(job, sink)}{number:012}.parquet"
-            if not place.exists():
-                fresh = place.with_name(f".{place.name}.new")
-                with fresh.open("wb") as file:
-                    pq.write_table(table, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                failpoints.reach("parquet.publish.before")
-                fresh.rename(place)
-            staging.remove(number)
+    def committed(self, job: str, sink: str) -> int:
+        prefix = _prefix(job, sink)
+        files = [path for path in self.directory.glob("*.parquet") if path.name.startswith(prefix)]
+        return max((int(path.stem.removeprefix(prefix)) for path in files), default=-1)
 
-    def _last(self, job: str, sink: str) -> int:
-        """The last epoch that has a file here."""
-        prefix = self._prefix(job, sink)
-        return max(
-            (int(path.stem.removeprefix(prefix)) for path in self.directory.glob("*.parquet") if path.name.startswith(prefix)), default=-1
-        )
+    def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
+        place = self.directory / f"{_prefix(writer.job, writer.sink)}{epoch:012}.parquet"
+        fresh = place.with_name(f".{place.name}.new")
+        with fresh.open("wb") as file:
+            pq.write_table(rows, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.rename(place)
 
-    def _prefix(self, job: str, sink: str) -> str:
-        return f"{quote(job, safe='')}-{quote(sink, safe='')}-"
 
-    def _staging(self, job: str, sink: str) -> Staging:
-        return Staging(self.directory / ".staged", job, sink)
+def _prefix(job: str, sink: str) -> str:
+    return f"{quote(job, safe='')}-{quote(sink, safe='')}-"

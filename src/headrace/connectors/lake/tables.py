@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.core.errors import SettingsError
+from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
     from headrace.connectors.lake.delta import DeltaOutput
     from headrace.connectors.lake.files import ParquetOutput
+    from headrace.connectors.lake.iceberg import IcebergOutput
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,41 @@ class DeltaTarget:
         return f"Delta table {self.directory}"
 
 
+@dataclass(frozen=True)
+class IcebergTarget:
+    """A table of an Iceberg catalog; see `iceberg`."""
+
+    table: str
+    warehouse: Path
+    catalog: Secret
+    key: tuple[str, ...] = ()
+    append_only: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.table.split(".")) < 2 or not all(self.table.split(".")):
+            raise SettingsError(f"{self.table!r} is no name of an Iceberg table", hint='"namespace.table"')
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
+        """Raise if the client is missing: before anything runs."""
+        try:
+            import pyiceberg.catalog.sql  # noqa: F401
+        except ImportError as error:
+            raise SettingsError("the client for Iceberg tables is not installed", hint="pip install 'headrace[iceberg]'") from error
+
+    def output(self, columns: pa.Schema, key: tuple[str, ...]) -> IcebergOutput:
+        """The table as a job writes it."""
+        from headrace.connectors.lake.iceberg import IcebergOutput
+
+        return IcebergOutput(self, columns, key)
+
+    def __str__(self) -> str:
+        return f"Iceberg table {self.table}"
+
+
 def parquet(directory: str | Path) -> ParquetFiles:
     """A directory as the target of a sink of facts, exactly once: one Parquet file for each epoch that has any.
 
@@ -97,3 +134,26 @@ def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: 
     'Delta table lake/views_per_url'
     """
     return DeltaTarget(Path(directory), (key,) if isinstance(key, str) else tuple(key), append_only)
+
+
+def iceberg(
+    table: str,
+    *,
+    warehouse: str | Path,
+    catalog: str | Secret | None = None,
+    key: str | Sequence[str] = (),
+    append_only: bool = False,
+) -> IcebergTarget:
+    """A table of an Iceberg catalog as the target of a sink, exactly once: one transaction for each epoch, with its number in a property.
+
+    `table` is `namespace.table`; its files are under `warehouse`, a directory. `catalog` is the address of the database that holds the
+    catalog, whose name is `headrace`; by default SQLite in the warehouse. Facts are added or, with `key`, replace earlier ones; results
+    that change replace and remove rows by their key. The table is made if it is not there.
+
+    >>> str(iceberg("shop.views_per_url", warehouse="lake"))
+    'Iceberg table shop.views_per_url'
+    """
+    place = Path(warehouse)
+    address = catalog if catalog is not None else f"sqlite:///{place.absolute()}/catalog.db"
+    hidden = address if isinstance(address, Secret) else Secret(address)
+    return IcebergTarget(table, place, hidden, (key,) if isinstance(key, str) else tuple(key), append_only)

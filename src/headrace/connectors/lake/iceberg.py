@@ -1,0 +1,75 @@
+"""An Iceberg table as an output of the engine: each epoch is one transaction of the table, with its number in a property."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.upsert_util import create_match_filter
+
+from headrace.connectors.kept import Kept
+from headrace.connectors.lake.staged import StagedOutput
+from headrace.connectors.lake.staging import REMOVED
+from headrace.connectors.lake.tables import IcebergTarget
+from headrace.connectors.output import Writer
+
+_catalogs = Kept[SqlCatalog](close=SqlCatalog.close)
+
+
+@dataclass(frozen=True)
+class IcebergOutput(StagedOutput):
+    """A table of a catalog, its columns, and the key by which rows replace each other."""
+
+    target: IcebergTarget
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    def prepare(self, tasks: int) -> None:
+        self.target.warehouse.mkdir(parents=True, exist_ok=True)
+        catalog = self._catalog()
+        catalog.create_namespace_if_not_exists(self.target.table.rpartition(".")[0])
+        catalog.create_table_if_not_exists(self.target.table, schema=self.columns)
+
+    @property
+    def staged_in(self) -> Path:
+        return self.target.warehouse / ".staged" / self.target.table
+
+    def committed(self, job: str, sink: str) -> int:
+        return int(self._table().properties.get(_property(job, sink), -1))
+
+    def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
+        with self._table().transaction() as transaction:
+            if self.key:
+                self._merge(transaction, rows)
+            else:
+                transaction.append(rows)
+            transaction.set_properties({_property(writer.job, writer.sink): str(epoch)})
+
+    def _merge(self, transaction: Transaction, rows: pa.Table) -> None:
+        gone = rows.filter(pc.field(REMOVED)).drop_columns([REMOVED])
+        kept = rows.filter(~pc.field(REMOVED)).drop_columns([REMOVED])
+        if gone.num_rows:
+            with warnings.catch_warnings():
+                # A row that came and went between two epochs was never there.
+                warnings.filterwarnings("ignore", "Delete operation did not match any records")
+                transaction.delete(create_match_filter(gone, list(self.key)))
+        if kept.num_rows:
+            transaction.upsert(kept, join_cols=list(self.key))
+
+    def _table(self) -> Table:
+        return self._catalog().load_table(self.target.table)
+
+    def _catalog(self) -> SqlCatalog:
+        target = self.target
+        return _catalogs.get(
+            target, lambda: SqlCatalog("headrace", uri=target.catalog.reveal(), warehouse=target.warehouse.absolute().as_uri())
+        )
+
+
+def _property(job: str, sink: str) -> str:
+    return f"headrace.epoch.{job}/{sink}"

@@ -1,0 +1,53 @@
+"""An output whose tasks stage an epoch, and whose driver makes one commit of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from headrace.connectors.lake.staging import REMOVED, Staging
+from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
+from headrace.core import failpoints
+
+
+class StagedOutput(ABC):
+    """What tables as files have in common. A commit holds the number of its epoch, so a commit that is there is not made again."""
+
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def staged_in(self) -> Path:
+        """Where tasks put their files; readers of the table do not look there."""
+
+    @abstractmethod
+    def committed(self, job: str, sink: str) -> int:
+        """The last epoch of a job that is committed; -1 if there is none."""
+
+    @abstractmethod
+    def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
+        """Make one commit of the rows of all tasks; of a table, rows that are gone are marked in the column `REMOVED`."""
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        staging = Staging(self.staged_in, writer.job, writer.sink)
+        staging.enter(writer)
+        if self.committed(writer.job, writer.sink) >= epoch:
+            return False
+        table = table_of(changes.frame, self.columns)
+        if self.key:
+            removed = changes.removed if changes.removed is not None else pl.repeat(False, table.num_rows, eager=True)
+            table = table.append_column(REMOVED, removed.to_arrow().cast(pa.bool_()))
+        return staging.put(writer, epoch, table)
+
+    def publish(self, job: str, sink: str, epoch: int) -> None:
+        staging = Staging(self.staged_in, job, sink)
+        for number, rows in staging.epochs(epoch):
+            if self.committed(job, sink) < number:
+                failpoints.reach("lake.commit.before")
+                self.commit(Writer(job, sink), number, rows)
+                failpoints.reach("lake.commit.after")
+            staging.remove(number)
