@@ -65,3 +65,17 @@ def test_steps_are_told_in_the_order_of_the_plan(directory):
     with directory.held():
         record = directory.begin(PLAN, cores=1)
     assert sorted(["late.comer", "views.group", "views"], key=record.place_of) == ["views", "views.group", "late.comer"]
+
+
+def test_runs_are_numbered_over_restarts(directory):
+    with directory.held():
+        assert [directory.next_run(), JobDirectory(directory.path.parent.parent, "pageviews").next_run(), directory.next_run()] == [1, 2, 3]
+
+
+def test_an_epoch_is_committed_when_spark_has_noted_so(directory):
+    assert directory.committed_epoch() == 0
+    for folder, names in {"offsets": ("9", "10", "11"), "commits": ("9", "10", ".10.crc")}.items():
+        (directory.checkpoint / folder).mkdir(parents=True)
+        for name in names:
+            (directory.checkpoint / folder / name).write_text(f'v1\n{{}}\n{{"epoch": {int(name.strip(".cr")) + 1}}}\n')
+    assert directory.committed_epoch() == 11

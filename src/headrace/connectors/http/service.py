@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from headrace.connectors.targets import FactsOnly
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
@@ -21,7 +22,7 @@ _SECRET = ("authorization", "token", "key", "cookie", "secret")
 
 
 @dataclass(frozen=True)
-class HttpService:
+class HttpService(FactsOnly):
     """Where requests go, and what stands in them; see `http`."""
 
     url: str
@@ -36,18 +37,6 @@ class HttpService:
             raise SettingsError("a sink over HTTP needs an address that begins with http:// or https://", hint="give the whole URL")
         if parts.password is not None:
             raise SettingsError("the URL of a sink has a password in it", why="URLs are shown", hint='headers={"Authorization": "..."}')
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def append_only(self) -> bool:
-        return True
-
-    @property
-    def replaces(self) -> bool:
-        return False
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Every record can be written as JSON."""

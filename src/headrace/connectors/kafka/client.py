@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from headrace.connectors.kafka.topic import KafkaTopic
-from headrace.core.errors import ConnectorError, SettingsError
+from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
 
 TIMEOUT = 30.0
@@ -97,11 +97,3 @@ def forget() -> None:
         client = _clients.pop(known)
         if known[:2] == (os.getpid(), "consumer"):
             client.close()
-
-
-def check_client() -> None:
-    """Raise, with what to do, if Kafka's client is not installed."""
-    try:
-        import confluent_kafka  # noqa: F401
-    except ImportError as error:
-        raise SettingsError("Kafka's client is not installed", hint="pip install 'headrace[kafka]'") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from headrace.connectors.targets import need_client
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.schema import TIMESTAMP, type_name
@@ -69,9 +70,7 @@ class KafkaTopic:
 
     def check(self, columns: pa.Schema, key: tuple[str, ...] | None = None) -> None:
         """Raise if the topic cannot give these columns or, with a key, take them, or Kafka's client is missing: before anything runs."""
-        from headrace.connectors.kafka.client import check_client
-
-        check_client()
+        need_client("confluent_kafka", "Kafka's client", "kafka")
         if key is not None:
             self._check_writing(columns)
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headrace.connectors.targets import FactsOnly, need_client
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
@@ -19,22 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ParquetFiles:
+class ParquetFiles(FactsOnly):
     """A directory of Parquet files; see `parquet`."""
 
     directory: Path
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def append_only(self) -> bool:
-        return True
-
-    @property
-    def replaces(self) -> bool:
-        return False
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Parquet has every type of a stream."""
@@ -63,10 +52,7 @@ class DeltaTarget:
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the client is missing: before anything runs."""
-        try:
-            import deltalake  # noqa: F401
-        except ImportError as error:
-            raise SettingsError("the client for Delta tables is not installed", hint="pip install 'headrace[delta]'") from error
+        need_client("deltalake", "the client for Delta tables", "delta")
 
     def output(self, columns: pa.Schema, key: tuple[str, ...]) -> DeltaOutput:
         """The table as a job writes it."""
@@ -98,10 +84,7 @@ class IcebergTarget:
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the client is missing: before anything runs."""
-        try:
-            import pyiceberg.catalog.sql  # noqa: F401
-        except ImportError as error:
-            raise SettingsError("the client for Iceberg tables is not installed", hint="pip install 'headrace[iceberg]'") from error
+        need_client("pyiceberg.catalog.sql", "the client for Iceberg tables", "iceberg")
 
     def output(self, columns: pa.Schema, key: tuple[str, ...]) -> IcebergOutput:
         """The table as a job writes it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headrace.connectors.targets import need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
@@ -44,7 +45,7 @@ class PostgresTable:
         """Raise if the table cannot have these columns, or PostgreSQL's client is missing: before anything runs."""
         from headrace.connectors.postgres.columns import type_of
 
-        check_client()
+        need_client("psycopg", "PostgreSQL's client", "postgres")
         for column in columns:
             type_of(column)
 
@@ -79,11 +80,3 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     """
     hidden = dsn if isinstance(dsn, Secret) else Secret(dsn)
     return PostgresTable(table, hidden, (key,) if isinstance(key, str) else tuple(key), append_only, create, duration(patience))
-
-
-def check_client() -> None:
-    """Raise, with what to do, if PostgreSQL's client is not installed."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise SettingsError("PostgreSQL's client is not installed", hint="pip install 'headrace[postgres]'") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headrace.connectors.targets import need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.secret import Secret
@@ -58,7 +59,7 @@ class RedisKeys:
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if rows cannot be held like this, or Redis's client is missing: before anything runs."""
-        check_client()
+        need_client("redis", "Redis's client", "redis")
         if not key:
             raise SchemaError(f"{self} holds one row a key, and the records have none", hint='say by which column: key="..."')
         if self.score is not None:
@@ -93,11 +94,3 @@ def redis(name: str, *, url: str | Secret, key: str | Sequence[str] = (), ttl: D
     lasting = None if ttl is None else duration(ttl)
     patience = duration(options.pop("patience", "1 minute"))
     return RedisKeys(name, hidden, (key,) if isinstance(key, str) else tuple(key), ttl=lasting, patience=patience, **options)
-
-
-def check_client() -> None:
-    """Raise, with what to do, if Redis's client is not installed."""
-    try:
-        import redis  # noqa: F401
-    except ImportError as error:
-        raise SettingsError("Redis's client is not installed", hint="pip install 'headrace[redis]'") from error
