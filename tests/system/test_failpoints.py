@@ -9,14 +9,27 @@ import headrace
 from headrace.core import failpoints
 from headrace.core.clock import ManualClock
 from headrace.log import Log
+from headrace.testing.conformance.subject import KEY, Hand, made
 from tests.support.compacting import Compactable
 from tests.support.crashes import Teller, everything, prepare
+from tests.system.test_lake_sinks import DeltaSubject
+from tests.system.test_postgres_sink import PostgresSubject
+from tests.system.test_redis_sink import RedisSubject
 
 
 def named(tree: ast.AST) -> set[str]:
     """The names given to `failpoints.hit`, or to a function that stands for it."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    hits = [call for call in calls if ast.unparse(call.func) in ("failpoints.hit", "_point")]
+    return _first_arguments(calls, "failpoints.hit", "_point")
+
+
+def reached(tree: ast.AST) -> set[str]:
+    """The names given to `failpoints.reach`, as outputs do."""
+    return _first_arguments([node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args], "failpoints.reach")
+
+
+def _first_arguments(calls: list[ast.Call], *functions: str) -> set[str]:
+    hits = [call for call in calls if ast.unparse(call.func) in functions]
     return {call.args[0].value for call in hits if isinstance(call.args[0], ast.Constant)}
 
 
@@ -38,4 +51,17 @@ def test_every_failpoint_is_passed_by_work_that_is_killed_there(tmp_path, passed
     # test_log_crashes kills this work at each failpoint, test_compaction_crash the compaction.
     everything(Log(tmp_path / "log", clock=ManualClock()), Teller("p", 1))
     original.compact(original.path)
+    assert names == set(passed) - {"*"}
+
+
+def test_every_failpoint_of_an_output_is_passed_by_an_epoch_that_is_killed_there(tmp_path, passed, postgres, redis):
+    # The conformance suite kills a writer at each failpoint that an epoch passes; that of Kafka has its own brokers to do so.
+    connectors = Path(headrace.__file__).parent / "connectors"
+    sources = [source for system in ("postgres", "redis", "lake") for source in (connectors / system).glob("*.py")]
+    names = set().union(*(reached(ast.parse(source.read_text())) for source in sources))
+    assert {"postgres.commit.before", "redis.execute.before", "lake.commit.before"} <= names
+    subjects = [PostgresSubject(postgres, KEY), RedisSubject(redis), DeltaSubject(tmp_path, KEY)]
+    passed.clear()
+    for subject in subjects:
+        Hand(subject).write(1, made(1))
     assert names == set(passed) - {"*"}
