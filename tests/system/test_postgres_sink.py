@@ -77,6 +77,12 @@ def test_who_is_not_let_in_is_told_at_once(postgres: PostgresServer) -> None:
     assert wrong not in str(stopped.value)
 
 
+def test_settings_of_the_address_are_heeded(postgres: PostgresServer) -> None:
+    _execute(postgres, "CREATE SCHEMA apart")
+    hr.postgres("placed", dsn=f"{postgres.dsn}?options=-csearch_path%3Dapart").output(COLUMNS, ()).prepare(1)
+    assert _execute(postgres, "SELECT schemaname FROM pg_tables WHERE tablename = 'placed'") == [("apart",)]
+
+
 @pytest.mark.parametrize(
     ("definition", "said"),
     [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from headrace.connectors.kept import Kept
 from headrace.connectors.patience import patiently
@@ -15,11 +16,10 @@ from headrace.core.errors import ConnectorError
 Connection = psycopg.Connection[tuple[object, ...]]
 Answer = TypeVar("Answer")
 
-_SETTINGS = {
+_SETTINGS: dict[str, Any] = {
     "application_name": "headrace",
     "connect_timeout": 10,
-    # A writer that was frozen in its transaction gives the locks back; one that lost its server learns of it.
-    "options": "-c idle_in_transaction_session_timeout=60s -c client_min_messages=warning",
+    # A writer that lost its server learns of it.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -54,7 +54,16 @@ def forget(target: PostgresTable) -> None:
 
 
 def _connected(target: PostgresTable) -> Connection:
-    return _connections.get(target.dsn, lambda: psycopg.connect(target.dsn.reveal(), autocommit=True, **_SETTINGS))  # type: ignore[arg-type] # mixed
+    return _connections.get(target.dsn, lambda: _connect(target))
+
+
+def _connect(target: PostgresTable) -> Connection:
+    # What the user's own words say comes first.
+    connection = psycopg.connect(autocommit=True, **{**_SETTINGS, **conninfo_to_dict(target.dsn.reveal())})
+    connection.execute("SET client_min_messages = warning")
+    # A writer that was frozen in its transaction gives the locks back.
+    connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+    return connection
 
 
 def _failure(target: PostgresTable, what: str, error: psycopg.Error, hint: str) -> ConnectorError:
