@@ -115,3 +115,15 @@ def test_brokers_that_are_away_are_waited_for_and_then_named(monkeypatch: pytest
     with pytest.raises(hr.ConnectorError, match=r"'t' on 127\.0\.0\.1:1 failed") as stopped:
         target.output(COLUMNS, ()).write(Writer("job", "sink"), 1, changes_of(made(1)), Letters())
     assert "s3same" not in str(stopped.value)
+
+
+def test_a_task_that_comes_back_to_the_process_it_had_before_goes_on(kafka: KafkaServer) -> None:
+    subject = KafkaSubject(kafka, ())
+    many = [{"user": f"u{number}", "n": number, "note": None} for number in range(50_000)]
+    hand = Hand(subject)
+    for epoch in (1, 3, 5):
+        hand.write(epoch, many)
+        elsewhere = channel.Channel(subject.target, hand.writer)
+        assert elsewhere.write(epoch + 1, channel.Records([b"u"], [b'{"user": "u", "n": 1, "note": null}']))
+        elsewhere.close()
+    assert len(subject.rows()) == 3 * (len(many) + 1)

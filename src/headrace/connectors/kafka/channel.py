@@ -67,12 +67,12 @@ class Channel:
             return False
         failpoints.reach("kafka.send.before")
         if self._target.at_least_once:
-            self._send(records)
+            self._sure(lambda: self._send(records))
             if self._producer.flush(TIMEOUT) or self._refused:
                 raise ProducerLost(str(self._refused or "brokers did not take the records in time"))
             return True
         self._sure(self._producer.begin_transaction)
-        self._send(records)
+        self._sure(lambda: self._send(records))
         self._commit(epoch)
         self._epoch = epoch
         failpoints.reach("kafka.commit.after")
