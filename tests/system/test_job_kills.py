@@ -43,7 +43,7 @@ per_minute = views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)
 app.view("per_minute", per_minute)
 app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max(number)"))
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
-app.sink(views.where("number % 2 = 0"), hr.log("even"))
+app.sink(views.where("soundex(url) is not null").where("number % 2 = 0"), hr.log("even"))  # Spark evaluates soundex
 app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
 per_url = views.group("url", ttl=None).agg(views="count(*)", last="max(number)")
 app.sink(per_url, hr.postgres("per_url", dsn={dsn!r}))
