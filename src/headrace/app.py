@@ -25,6 +25,7 @@ from headrace.plan.plan import View
 from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
+    from headrace.jobs.epochs import Epochs
     from headrace.jobs.report import Report
 
 
@@ -95,6 +96,12 @@ class App(Declaration):
             if view in declared:
                 return declared[view].node.columns.empty_table()
             raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(declared) or 'none'}", where=caller()) from None
+
+    def epochs(self) -> Epochs:
+        """How far the job is, and each view and sink, by what the target itself says."""
+        from headrace.jobs.epochs import epochs_of
+
+        return epochs_of(self.plan(), self.settings, self.log)
 
     def explain(self) -> Explanation:
         """What each step does, which lane runs it and why, what it remembers and for how long. Print it."""

@@ -61,6 +61,9 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
     }  # fmt: skip
     assert counted["page_views.where.window"]["late"] == 1
     assert [kept["rows"] for kept in report.state] == [0]
+    epochs = app.epochs()
+    # The last epoch is the end of the input: it fires windows, and has no record for a sink of facts.
+    assert (epochs.job, epochs.outputs) == (report.epoch, {"per_url": report.epoch, "page_views.where.select.sink": report.epoch - 1})
     late = app.log.read("page_views.late").to_pylist()
     assert [(row["url"], row["viewed_at"], row["window_end"]) for row in late] == [
         ("/a", NOON + timedelta(seconds=5), NOON + timedelta(minutes=1))

@@ -43,7 +43,7 @@ per_minute = views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)
 app.view("per_minute", per_minute)
 app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max(number)"))
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
-app.sink(views.where("soundex(url) is not null").where("number % 2 = 0"), hr.log("even"))  # Spark evaluates soundex
+app.sink(views.where("soundex(url) is not null and number % 2 = 0"), hr.log("even"))  # Spark evaluates soundex
 app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
 per_url = views.group("url", ttl=None).agg(views="count(*)", last="max(number)")
 app.sink(per_url, hr.postgres("per_url", dsn={dsn!r}))
@@ -196,3 +196,5 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert counted["page_views"]["in"] == counted["page_views.window"]["in"] == counted["page_views.group"]["in"] == RECORDS
     assert counted["page_views.where"]["filtered"] == RECORDS // 2
     assert all(row["late"] == row["dead_letter"] == 0 for row in accounting)
+    epochs = job.app.epochs()
+    assert {name: epoch for name, epoch in epochs.outputs.items() if epoch is None or not 0 < epoch <= epochs.job} == {}

@@ -87,6 +87,10 @@ class Output(Protocol):
         """Let readers see all epochs up to this one, where `write` only stages them. The driver asks for it, and may repeat it."""
         ...
 
+    def last_epoch(self, writer: Writer) -> int | None:
+        """The last epoch of a writer that readers can see; None if there is none, or if the system keeps no note of it."""
+        ...
+
 
 def table_of(frame: pl.DataFrame, columns: pa.Schema) -> pa.Table:
     """Records as Arrow, in the types that were declared."""

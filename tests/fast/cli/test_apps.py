@@ -57,6 +57,12 @@ def test_a_file_without_an_app_is_an_error(headrace, tmp_path, text, said):
     assert said in answer.err
 
 
+def test_epochs_of_a_job_that_never_ran_are_none(headrace, file):
+    answer = headrace("epochs", file)
+    assert answer.rows == [{"output": "per_url", "epoch": None}]
+    assert "job 'pageviews' is at epoch 0" in answer.err
+
+
 def test_accounting_of_a_job_that_never_ran_is_an_error(headrace, tmp_path):
     answer = headrace("accounting", "pageviews")
     assert answer.code == 1

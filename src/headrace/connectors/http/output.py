@@ -50,6 +50,10 @@ class HttpOutput:
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is answered is done."""
 
+    def last_epoch(self, writer: Writer) -> int | None:
+        """Only the service knows what it has done."""
+        return None
+
     def _sent(self, key: str, body: bytes) -> str | None:
         """Send a record until it is answered; why it was refused, if it was."""
         failpoints.reach("http.request.before")

@@ -44,7 +44,7 @@ class Channel:
     """A producer of one writer. After any failure nobody knows what it still does: it is thrown away, never tried again."""
 
     def __init__(self, target: KafkaTopic, writer: Writer) -> None:
-        from confluent_kafka import Consumer, Producer
+        from confluent_kafka import Producer
 
         self._target, self._writer = target, writer
         self._epoch = -1
@@ -52,7 +52,7 @@ class Channel:
         if target.at_least_once:
             self._producer: Any = Producer(shared, logger=_log)
         else:
-            self._asker: Any = Consumer({**client_settings(target), "group.id": writer.name, "enable.auto.commit": False}, logger=_log)
+            self._asker = _asker(target, writer)
             self._producer = Producer({**shared, "transactional.id": writer.name}, logger=_log)
             self._sure(lambda: self._producer.init_transactions(TIMEOUT))
             if self._learn() < writer.generation:
@@ -135,6 +135,24 @@ class Channel:
             if cause.name() in _FINAL:
                 raise failure(self._target, "writing to", str(cause)) from error
             raise ProducerLost(str(cause)) from error
+
+
+def committed_epoch(target: KafkaTopic, writer: Writer) -> int | None:
+    """The last epoch that a writer has committed."""
+    from confluent_kafka import TopicPartition
+
+    asker = _asker(target, writer)
+    try:
+        (place,) = asker.committed([TopicPartition(target.topic, 0)], TIMEOUT)
+    finally:
+        asker.close()
+    return None if place.offset <= 0 else int(place.offset) - 1
+
+
+def _asker(target: KafkaTopic, writer: Writer) -> Any:
+    from confluent_kafka import Consumer
+
+    return Consumer({**client_settings(target), "group.id": writer.name, "enable.auto.commit": False}, logger=_log)
 
 
 def write(target: KafkaTopic, writer: Writer, epoch: int, records: Records) -> bool:

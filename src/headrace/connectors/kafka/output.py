@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from headrace.connectors.kafka.channel import ProducerLost, Records, write
+from headrace.connectors.kafka.channel import ProducerLost, Records, committed_epoch, write
 from headrace.connectors.kafka.client import TIMEOUT, admin, failure, told
 from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
@@ -62,6 +62,10 @@ class KafkaOutput:
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is committed is seen at once."""
+
+    def last_epoch(self, writer: Writer) -> int | None:
+        with told(self.target, "looking at"):
+            return None if self.target.at_least_once else committed_epoch(self.target, writer)
 
     def _keys(self, frame: pl.DataFrame) -> list[bytes | None]:
         key = self.key or self.target.key

@@ -51,3 +51,7 @@ class StagedOutput(ABC):
                 self.commit(Writer(job, sink), number, rows)
                 failpoints.reach("lake.commit.after")
             staging.remove(number)
+
+    def last_epoch(self, writer: Writer) -> int | None:
+        epoch = self.committed(writer.job, writer.sink)
+        return None if epoch < 0 else epoch

@@ -49,3 +49,7 @@ class LogOutput:
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is appended is seen at once."""
+
+    def last_epoch(self, writer: Writer) -> int | None:
+        found = opened(self.directory).last_epochs(self.topic, writer.name).values()
+        return max((epoch for epoch in found if epoch is not None), default=None)

@@ -41,6 +41,15 @@ class PostgresOutput:
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is committed is seen at once."""
 
+    def last_epoch(self, writer: Writer) -> int | None:
+        statement = sql.SQL("SELECT epoch FROM {} WHERE sink = %s AND task = %s AND epoch >= 0").format(self._epochs)
+        asked = (_sink(writer), writer.task)
+        found = repeatedly(self.target, "looking at", lambda connection: connection.execute(statement, asked).fetchone())
+        if found is None:
+            return None
+        assert isinstance(found[0], int)
+        return found[0]
+
     def _write(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:
         changes, dead = work
         with connection.transaction():

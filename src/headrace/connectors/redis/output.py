@@ -50,8 +50,16 @@ class RedisOutput:
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is executed is seen at once."""
 
+    def last_epoch(self, writer: Writer) -> int | None:
+        _, epoch = self._told("looking at", lambda client: _parsed(client.get(self._mark(writer))))
+        return None if epoch < 0 else epoch
+
+    def _mark(self, writer: Writer) -> str:
+        """The key that says which run and epoch of a writer came last."""
+        return f"{self.target.tag}:headrace:{writer.name}"
+
     def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:
-        mark = f"{self.target.tag}:headrace:{writer.name}"
+        mark = self._mark(writer)
         while True:
             with client.pipeline(transaction=True) as step:
                 step.watch(mark)  # type: ignore[no-untyped-call] # it has no annotations

@@ -33,6 +33,16 @@ def an_epoch_that_is_past_changes_nothing(subject: Subject) -> None:
     expect(subject, made(7) if subject.key else [*made(3), *made(7)])
 
 
+def the_last_epoch_of_each_task_is_told(subject: Subject) -> None:
+    first, second = Hand(subject), Hand(subject, task=1)
+    assert first.output.last_epoch(first.writer) is None
+    second.write(2, made(2))
+    first.write(3, made(3))
+    first.write(5, made(5))
+    assert first.output.last_epoch(first.writer) == 5
+    assert second.output.last_epoch(second.writer) in (2, 5), "where tasks commit together, they have one epoch"
+
+
 def each_task_has_its_own_epochs(subject: Subject) -> None:
     first, second = Hand(subject), Hand(subject, task=1)
     others = [{**row, "user": f"v{number}"} for number, row in enumerate(made(1))]
@@ -161,6 +171,7 @@ def a_table_replayed_from_the_beginning_by_a_new_job_ends_the_same(subject: Subj
 CASES: tuple[Case, ...] = (
     an_epoch_written_twice_is_there_once,
     an_epoch_that_is_past_changes_nothing,
+    the_last_epoch_of_each_task_is_told,
     each_task_has_its_own_epochs,
     the_facts_of_a_key_keep_their_order,
     a_table_holds_the_latest_of_each_key,

@@ -1,0 +1,14 @@
+"""`headrace epochs`: how far a job and each of its views and sinks are."""
+
+from __future__ import annotations
+
+from headrace.cli import render
+from headrace.cli.apps import AppFile, app_in
+
+
+def epochs(file: AppFile, as_json: render.Json = False) -> None:
+    """The last epoch that brought something to each view and sink, as the target itself says, and that of the job."""
+    app = app_in(file)
+    found = app.epochs()
+    render.note(f"job {app.name!r} is at epoch {found.job:,}")
+    render.table(found.rows(), as_json=as_json)

@@ -1,0 +1,39 @@
+"""How far a job is, by its own record, and each of its views and sinks, by what the target itself says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.connectors.output import Writer
+from headrace.core.settings import Settings
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.outputs import outputs_of
+from headrace.log import Log
+from headrace.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The last epoch of a job that is done with, and for each output the last one that brought something to it."""
+
+    job: int
+    outputs: dict[str, int | None]
+    """None where nothing came yet, or where the target keeps no note of epochs."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"output": name, "epoch": epoch} for name, epoch in self.outputs.items()]
+
+
+def epochs_of(plan: Plan, settings: Settings, log: Log) -> Epochs:
+    """Ask every output of a plan's job; before its first run there is nothing to ask."""
+    place = JobDirectory(settings.home, plan.name)
+    record = place.record()
+    if record is None:
+        return Epochs(0, dict.fromkeys(output.name for output in plan.outputs))
+    outputs, found = outputs_of(log, plan), dict[str, int | None]()
+    for declared in plan.outputs:
+        writers = [Writer(record.id, declared.name, task) for task in range(record.tasks)]
+        epochs = [outputs[declared.name].last_epoch(writer) for writer in writers]
+        found[declared.name] = max((epoch for epoch in epochs if epoch is not None), default=None)
+    return Epochs(place.committed_epoch(), found)
