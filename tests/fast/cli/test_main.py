@@ -72,7 +72,9 @@ def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_completion_for_the_shell(shell):
-    answer = subprocess.run([HEADRACE, "--show-completion", shell], capture_output=True, text=True, check=True)
+    # Else typer takes the shell that the tests were started from, whatever it is told.
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    answer = subprocess.run([HEADRACE, "--show-completion", shell], env=environment, capture_output=True, text=True, check=True)
     assert "_HEADRACE_COMPLETE" in answer.stdout
 
 
