@@ -2,10 +2,8 @@
 .PHONY: help setup demo test test-fast check lint format lock clean
 
 python := .venv/bin/python
-# One process more than cores, as tests wait half of the time, but no more JVMs than a laptop's memory holds; who is done takes over the
-# others' last tests.
-processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-pytest := $(python) -m pytest --numprocesses=$(processes) --maxprocesses=4 --dist=worksteal
+# As many processes as cores, but no more JVMs than a laptop's memory holds; who is done takes over the other's last tests.
+pytest := $(python) -m pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
 
 # Some containers forbid Python to keep what it has compiled; tests that start many processes would compile everything in each.
 unexport PYTHONDONTWRITEBYTECODE
