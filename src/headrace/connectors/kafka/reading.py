@@ -26,7 +26,7 @@ def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]
     """
     from confluent_kafka import TopicPartition
 
-    reading = _Reading(source, spans)
+    reading = Reading(source, spans)
     if not reading.open:
         return
     client = consumer(source, group)
@@ -43,7 +43,7 @@ def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]
         client.unassign()
 
 
-class _Reading:
+class Reading:
     """How far each partition is."""
 
     def __init__(self, source: KafkaTopic, spans: Spans) -> None:
@@ -60,15 +60,19 @@ class _Reading:
 
     def taken(self, found: list[Any]) -> list[Any]:
         """The records that belong to the ranges, of what a client gave."""
-        kept = [message for message in found if message.error() is None]
-        if len(kept) < len(found):
-            for message in found:
-                if message.error() is not None:
-                    self._event(message)
+        events = [message for message in found if message.error() is not None]
+        kept = [message for message in found if message.error() is None] if events else found
         if kept:
             self._heard_at = time.monotonic()
         elif time.monotonic() - self._heard_at > _PATIENCE:
             raise failure(self._source, "reading", f"no answer for {_PATIENCE:.0f} s at offsets {self._places}")
+        inside = self._inside(kept)
+        # After the records: the end of a partition comes behind its last ones, often in the same answer.
+        for event in events:
+            self._event(event)
+        return inside
+
+    def _inside(self, kept: list[Any]) -> list[Any]:
         if len(self._ends) > 1:
             return [message for message in kept if self._belongs(message)]
         [(partition, end)] = self._ends.items()
