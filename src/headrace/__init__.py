@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from headrace.connectors.lake.tables import parquet as parquet
     from headrace.connectors.postgres.table import postgres as postgres
     from headrace.connectors.redis.keys import redis as redis
+    from headrace.connectors.registered import connector as connector
+    from headrace.connectors.search.index import search as search
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -81,6 +83,7 @@ _HOME = {
     "avro": "headrace.schema.formats",
     "bounded": "headrace.api.windows",
     "calendar": "headrace.api.windows",
+    "connector": "headrace.connectors.registered",
     "count_window": "headrace.api.windows",
     "custom": "headrace.api.windows",
     "delta": "headrace.connectors.lake.tables",
@@ -98,6 +101,7 @@ _HOME = {
     "processing_time": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
     "redis": "headrace.connectors.redis.keys",
+    "search": "headrace.connectors.search.index",
     "session": "headrace.api.windows",
     "sliding": "headrace.api.windows",
     "tumbling": "headrace.api.windows",

@@ -86,6 +86,7 @@ def run_page(page: Path, folder: Path) -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks_of(page):
         if block.file:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, encoding="utf-8")
         elif not block.run and block.language in RUN:
             _run(block, folder, namespace)

@@ -12,9 +12,9 @@ from headrace.log import Log
 from headrace.testing.conformance.subject import KEY, Hand, made
 from tests.support.compacting import Compactable
 from tests.support.crashes import Teller, everything, prepare
-from tests.system.test_lake_sinks import DeltaSubject
 from tests.system.test_postgres_sink import PostgresSubject
 from tests.system.test_redis_sink import RedisSubject
+from tests.system.test_search_sinks import DirectorySubject
 
 
 def named(tree: ast.AST) -> set[str]:
@@ -55,12 +55,14 @@ def test_every_failpoint_is_passed_by_work_that_is_killed_there(tmp_path, passed
 
 
 def test_every_failpoint_of_an_output_is_passed_by_an_epoch_that_is_killed_there(tmp_path, passed, postgres, redis):
-    # The conformance suite kills a writer at each failpoint that an epoch passes; that of Kafka has its own brokers to do so.
+    # The conformance suite kills a writer at each failpoint that an epoch passes; those of Kafka and of
+    # a search service have servers of their own to do so.
     connectors = Path(headrace.__file__).parent / "connectors"
-    sources = [source for system in ("postgres", "redis", "lake") for source in (connectors / system).glob("*.py")]
+    files = [source for part in (".", "postgres", "redis", "lake", "search") for source in (connectors / part).glob("*.py")]
+    sources = [source for source in files if source.name not in ("remote.py", "marks.py")]
     names = set().union(*(reached(ast.parse(source.read_text())) for source in sources))
-    assert {"postgres.commit.before", "redis.execute.before", "lake.commit.before"} <= names
-    subjects = [PostgresSubject(postgres, KEY), RedisSubject(redis), DeltaSubject(tmp_path, KEY)]
+    assert {"postgres.commit.before", "redis.execute.before", "publish.commit.before", "search.commit.before"} <= names
+    subjects = [PostgresSubject(postgres, KEY), RedisSubject(redis), DirectorySubject(tmp_path, KEY)]
     passed.clear()
     for subject in subjects:
         Hand(subject).write(1, made(1))

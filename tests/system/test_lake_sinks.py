@@ -17,7 +17,7 @@ from headrace.testing.conformance.subject import Hand, made
 
 
 class ParquetSubject(Subject):
-    stall = "lake.stage.middle"
+    stall = "stage.middle"
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "out"
@@ -33,7 +33,7 @@ class ParquetSubject(Subject):
 
 
 class DeltaSubject(Subject):
-    stall = "lake.stage.middle"
+    stall = "stage.middle"
 
     def __init__(self, directory: Path, key: tuple[str, ...]) -> None:
         self.key, self.directory = key, directory / "out"
@@ -48,7 +48,7 @@ class DeltaSubject(Subject):
 
 
 class IcebergSubject(Subject):
-    stall = "lake.stage.middle"
+    stall = "stage.middle"
 
     def __init__(self, directory: Path, key: tuple[str, ...]) -> None:
         self.key, self.directory = key, directory / "lake"

@@ -9,7 +9,7 @@ import typer
 from headrace.cli import render
 from headrace.cli.places import Home
 
-Server = Annotated[str | None, typer.Argument(metavar="SERVER", help="kafka, postgres or redis.")]
+Server = Annotated[str | None, typer.Argument(metavar="SERVER", help="kafka, opensearch, postgres or redis.")]
 
 
 def up(server: Server = None, home: Home = None, as_json: render.Json = False) -> None:

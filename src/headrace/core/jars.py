@@ -35,18 +35,19 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    kind: str = "jar"
 
     @property
     def path(self) -> str:
         """Where every Maven repository keeps it, relative to the repository's root."""
-        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.artifact}-{self.version}.jar"
+        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.artifact}-{self.version}.{self.kind}"
 
     def matches(self, content: bytes) -> bool:
         return hashlib.sha256(content).hexdigest() == self.sha256
 
 
 def read_lock(text: str) -> list[Jar]:
-    """Parse lines of `sha256  group:artifact:version`; empty lines and lines that start with # are skipped.
+    """Parse lines of `sha256  group:artifact:version`, with `:zip` behind what is no jar; empty lines and comments (#) are skipped.
 
     >>> [jar.artifact for jar in read_lock("# broker\\nd3ef  org.slf4j:slf4j-api:1.7.36")]
     ['slf4j-api']
@@ -55,8 +56,8 @@ def read_lock(text: str) -> list[Jar]:
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             sha256, coordinate = line.split()
-            group, artifact, version = coordinate.split(":")
-            jars.append(Jar(group, artifact, version, sha256))
+            group, artifact, version, *kind = coordinate.split(":")
+            jars.append(Jar(group, artifact, version, sha256, *kind))
     return jars
 
 

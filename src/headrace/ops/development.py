@@ -11,11 +11,17 @@ from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.ops.servers.kafka import KafkaServer
+from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
 from headrace.ops.servers.server import Server
 
-SERVERS: dict[str, type[Server]] = {"kafka": KafkaServer, "postgres": PostgresServer, "redis": RedisServer}
+SERVERS: dict[str, type[Server]] = {
+    "kafka": KafkaServer,
+    "opensearch": OpenSearchServer,
+    "postgres": PostgresServer,
+    "redis": RedisServer,
+}
 _PATIENCE = 30.0
 
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 
+from headrace.connectors.exchange import Away, legible
 from headrace.connectors.http.service import HttpService
-from headrace.connectors.kept import Kept
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError
-from headrace.core.secret import Secret
 from headrace.schema.legible import as_json
-
-_MOST_SAID = 300
-_connections = Kept[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
-
-
-class _Away(Exception):
-    """The service did not answer, or asks to be tried again."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +49,8 @@ class HttpOutput:
         """Send a record until it is answered; why it was refused, if it was."""
         failpoints.reach("http.request.before")
         try:
-            status, said = patiently(self.target.patience, lambda: self._asked(key, body), (_Away,))
-        except _Away as error:
+            status, said = patiently(self.target.patience, lambda: self._asked(key, body), (Away,))
+        except Away as error:
             raise ConnectorError(
                 f"{self.target} failed: {error}", hint="look at the service; the epoch is sent again by the next run"
             ) from error
@@ -67,26 +58,8 @@ class HttpOutput:
         return None if status < 400 else f"answered {status}: {said}"
 
     def _asked(self, key: str, body: bytes) -> tuple[int, str]:
-        target, parts = self.target, urlsplit(self.target.url)
-        headers = {name: value.reveal() if isinstance(value, Secret) else value for name, value in target.headers.items()}
-        headers |= {"Content-Type": "application/json", "Idempotency-Key": quote(key, safe="/.-_")}
+        target, parts = self.target, urlsplit(self.target.service.url)
+        headers = {"Content-Type": "application/json", "Idempotency-Key": quote(key, safe="/.-_")}
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection = self._connection()
-        try:
-            connection.request(target.method, path, body, headers)
-            answer = connection.getresponse()
-            said = answer.read(1 << 20)[:_MOST_SAID].decode(errors="replace")
-        except (OSError, http.client.HTTPException) as error:
-            _connections.drop(self.target.url)
-            raise _Away(str(error) or type(error).__name__) from error
-        if answer.status == http.client.TOO_MANY_REQUESTS or answer.status >= 500:
-            _connections.drop(self.target.url)
-            raise _Away(f"answered {answer.status}: {said}")
-        return answer.status, said
-
-    def _connection(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.target.url)
-        assert parts.hostname is not None
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        host, port, patience = parts.hostname, parts.port, self.target.timeout.total_seconds()
-        return _connections.get(self.target.url, lambda: kind(host, port, timeout=patience))
+        status, said = target.service.ask(target.method, path, body, headers)
+        return status, legible(said)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from headrace.connectors.lake.staged import StagedOutput
-from headrace.connectors.lake.staging import REMOVED
 from headrace.connectors.output import Writer
+from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staging import REMOVED
 
 
 @dataclass(frozen=True)

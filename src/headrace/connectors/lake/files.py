@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.connectors.lake.staged import StagedOutput
 from headrace.connectors.output import Writer
+from headrace.connectors.staged import StagedOutput
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.upsert_util import create_match_filter
 
 from headrace.connectors.kept import Kept
-from headrace.connectors.lake.staged import StagedOutput
-from headrace.connectors.lake.staging import REMOVED
 from headrace.connectors.lake.tables import IcebergTarget
 from headrace.connectors.output import Writer
+from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staging import REMOVED
 
 _catalogs = Kept[SqlCatalog](close=SqlCatalog.close)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import subprocess
 import uuid
 from collections.abc import Mapping
@@ -12,8 +11,9 @@ from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from headrace.core.errors import ConnectorError, SettingsError
+from headrace.core.errors import ConnectorError
 from headrace.core.jars import fetch_jars, read_lock
+from headrace.ops.servers.programs import java
 from headrace.ops.servers.server import Server
 
 # What Kafka's own start script gives the JVM.
@@ -68,7 +68,7 @@ class KafkaServer(Server):
 
     def _java(self) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}"
-        return [_java(), f"-Xms{self._heap}", f"-Xmx{self._heap}", *_JVM_OPTIONS, "-cp", _classpath(), logging]
+        return [java("Kafka's broker"), f"-Xms{self._heap}", f"-Xmx{self._heap}", *_JVM_OPTIONS, "-cp", _classpath(), logging]
 
     def _make(self) -> None:
         self._write_configuration()
@@ -120,11 +120,3 @@ class KafkaServer(Server):
 def _classpath() -> str:
     lock = files(__package__).joinpath("kafka-jars.lock").read_text()
     return os.pathsep.join(str(jar) for jar in fetch_jars(read_lock(lock)))
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        raise SettingsError("no Java was found", why="Kafka's broker is a Java program", hint="install Java 17 or newer, or set JAVA_HOME")
-    return java

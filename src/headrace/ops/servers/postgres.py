@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
+from headrace.ops.servers.programs import as_other_user, other_user
 from headrace.ops.servers.server import Server
 
 _STILL_HELD = "pre-existing shared memory block"
@@ -63,18 +63,18 @@ class PostgresServer(Server):
     def _command(self) -> list[str]:
         options = {"listen_addresses": "127.0.0.1", "port": str(self._port), "unix_socket_directories": "", **self._settings}
         words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-        return [*_as_other_user(), program("postgres"), "-D", str(self.directory / "data"), *words]
+        return [*as_other_user(), program("postgres"), "-D", str(self.directory / "data"), *words]
 
     def _make(self) -> None:
         data, password = self.directory / "data", self.directory / "password"
         if data.exists():
             return
         self._password()
-        if owner := _other_user():
+        if owner := other_user():
             for path in (self.directory, password):
                 shutil.chown(path, owner)
         options = ["--username=headrace", "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--no-locale", "--no-sync"]
-        command = [*_as_other_user(), program("initdb"), "-D", str(data), *options]
+        command = [*as_other_user(), program("initdb"), "-D", str(data), *options]
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self.directory)
         if done.returncode:
             raise ConnectorError(f"PostgreSQL's data in {data} could not be made:\n{done.stdout}{done.stderr}")
@@ -87,16 +87,3 @@ def program(name: str) -> str:
     if found is None:
         raise SettingsError(f"PostgreSQL's program {name!r} was not found", hint="install the server (Debian: apt-get install postgresql)")
     return found
-
-
-def _other_user() -> str | None:
-    return ("postgres" if _known("postgres") else "nobody") if os.geteuid() == 0 else None
-
-
-def _as_other_user() -> list[str]:
-    user = _other_user()
-    return ["setpriv", f"--reuid={user}", "--regid=" + ("postgres" if user == "postgres" else "nogroup"), "--clear-groups"] if user else []
-
-
-def _known(user: str) -> bool:
-    return any(line.startswith(f"{user}:") for line in Path("/etc/passwd").read_text(encoding="utf-8").splitlines())

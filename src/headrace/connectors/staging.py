@@ -41,15 +41,15 @@ class Staging:
             return False
         again = any(place.parent.glob(f"{writer.task}-*.parquet"))
         place.parent.mkdir(parents=True, exist_ok=True)
-        failpoints.reach("lake.stage.before")
+        failpoints.reach("stage.before")
         fresh = place.with_name(f".{place.name}")
         with fresh.open("wb") as file:
             pq.write_table(table, file)
             file.flush()
             os.fsync(file.fileno())
-        failpoints.reach("lake.stage.middle")
+        failpoints.reach("stage.middle")
         fresh.rename(place)
-        failpoints.reach("lake.stage.after")
+        failpoints.reach("stage.after")
         return not again
 
     def epochs(self, up_to: int) -> Iterator[tuple[int, pa.Table]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from headrace.connectors.lake.staging import REMOVED, Staging
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
+from headrace.connectors.staging import REMOVED, Staging
 from headrace.core import failpoints
 
 
@@ -47,9 +47,9 @@ class StagedOutput(ABC):
         staging = Staging(self.staged_in, job, sink)
         for number, rows in staging.epochs(epoch):
             if self.committed(job, sink) < number:
-                failpoints.reach("lake.commit.before")
+                failpoints.reach("publish.commit.before")
                 self.commit(Writer(job, sink), number, rows)
-                failpoints.reach("lake.commit.after")
+                failpoints.reach("publish.commit.after")
             staging.remove(number)
 
     def last_epoch(self, writer: Writer) -> int | None:

@@ -1,0 +1,51 @@
+"""Connectors by their name: those of Headrace, and those that installed packages register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from headrace.core.errors import SettingsError
+
+GROUP = "headrace.connectors"
+_OURS = {
+    "delta": "headrace.connectors.lake.tables",
+    "http": "headrace.connectors.http.service",
+    "iceberg": "headrace.connectors.lake.tables",
+    "kafka": "headrace.connectors.kafka.topic",
+    "parquet": "headrace.connectors.lake.tables",
+    "postgres": "headrace.connectors.postgres.table",
+    "redis": "headrace.connectors.redis.keys",
+    "search": "headrace.connectors.search.index",
+}
+
+
+def connector(name: str) -> Callable[..., Any]:
+    """What declares a target or a source, by its name: `hr.connector("redis")` is `hr.redis`.
+
+    A package brings its own with an entry point of the group `headrace.connectors`. It must be installed wherever tasks run.
+
+    >>> str(connector("parquet")("exports/views"))
+    'Parquet files in exports/views'
+    """
+    if name in _OURS:
+        ours: Callable[..., Any] = getattr(import_module(_OURS[name]), name)
+        return ours
+    brought = {found.name: found for found in entry_points(group=GROUP)}
+    if name not in brought:
+        known = ", ".join(sorted({*_OURS, *brought}))
+        raise SettingsError(f"there is no connector {name!r}", hint=f"install the package that brings it; known are {known}")
+    return _loaded(brought[name])
+
+
+def _loaded(found: EntryPoint) -> Callable[..., Any]:
+    try:
+        loaded = found.load()
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"connector {found.name!r} cannot be loaded: {error}", hint=f"its package says {found.value!r}") from error
+    if not callable(loaded):
+        raise SettingsError(f"connector {found.name!r} is {type(loaded).__name__}", hint=f"{found.value} is to give a target when called")
+    declares: Callable[..., Any] = loaded
+    return declares

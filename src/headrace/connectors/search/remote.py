@@ -1,0 +1,155 @@
+"""An index of OpenSearch or Elasticsearch as an output of the engine: documents have the epoch that made them as their version.
+
+A document takes only what has a higher version than it has, so neither a repetition nor a run that was replaced changes it. The version
+begins with the number under which the job is known to the index: a job that fills it anew comes after those before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.connectors.exchange import Away, legible
+from headrace.connectors.output import Changes, DeadLetters, Writer
+from headrace.connectors.patience import patiently
+from headrace.connectors.search.documents import names, searched
+from headrace.connectors.search.index import SearchService
+from headrace.connectors.search.marks import Marks
+from headrace.core import failpoints
+from headrace.core.errors import ConnectorError, SchemaError, SettingsError
+from headrace.schema.legible import as_json
+
+_JSON, _LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
+_MOST_BYTES, _MOST_DOCUMENTS = 5_000_000, 5_000
+_CONFLICT = 409
+# An epoch fits into 40 bits; beside it 2^22 jobs are told apart in a version, which is a positive long.
+_EPOCHS = 1 << 40
+# Until then, a document that was removed still refuses what is older than its removal; by default that is one minute.
+_REMEMBERED = "1h"
+
+
+@dataclass(frozen=True)
+class RemoteOutput:
+    """An index, the columns of its documents, and the key by which they replace each other."""
+
+    target: SearchService
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+    def prepare(self, tasks: int) -> None:
+        status, said = asked(self.target, "PUT", f"/{self.target.index}", self._definition())
+        if status >= 400 and "resource_already_exists_exception" not in json.dumps(said):
+            raise SchemaError(f"{self.target} could not be made: {json.dumps(said)[:300]}", hint="look at its name, and at the columns")
+        self._marks().prepare()
+
+    def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
+        marks = self._marks()
+        mark = marks.enter(writer)
+        if mark.epoch >= epoch:
+            return False
+        version = marks.number(f"{writer.job}/{writer.sink}") * _EPOCHS + epoch
+        refused: dict[int, str] = {}
+        for first, lines in _parts(self._actions(writer, epoch, changes, version)):
+            failpoints.reach("search.bulk.before")
+            refused |= {first + number: reason for number, reason in self._sent(lines).items()}
+            failpoints.reach("search.bulk.after")
+        if refused:
+            dead(changes.frame[list(refused)], list(refused.values()))
+        marks.leave(writer, mark, epoch)
+        return True
+
+    def publish(self, job: str, sink: str, epoch: int) -> None:
+        """Readers see what is written when the index is refreshed."""
+
+    def last_epoch(self, writer: Writer) -> int | None:
+        epoch = self._marks().of(writer).epoch
+        return None if epoch < 0 else epoch
+
+    def _marks(self) -> Marks:
+        return Marks(self.target.index, lambda method, path, body: asked(self.target, method, path, body))
+
+    def _actions(self, writer: Writer, epoch: int, changes: Changes, version: int) -> Iterator[bytes]:
+        """What becomes of each record, as the lines of a bulk request, in their order."""
+        frame = changes.frame.select(self.columns.names)
+        # A fact is told apart by where it stands in its epoch, which is the same in a repetition.
+        called = names(frame, self.key) if self.key else [f"{writer.name}/{epoch}/{index}" for index in range(frame.height)]
+        removed = changes.removed.to_list() if changes.removed is not None else [False] * frame.height
+        for name, gone, text in zip(called, removed, as_json(frame).to_list(), strict=True):
+            what = {"_id": name, "version": version, "version_type": "external"}
+            yield f"{json.dumps({'delete': what})}\n".encode() if gone else f"{json.dumps({'index': what})}\n{text}\n".encode()
+
+    def _sent(self, lines: bytes) -> dict[int, str]:
+        """Why which of these documents were refused; one that is there already is not."""
+        status, said = asked(self.target, "POST", f"/{self.target.index}/_bulk", lines)
+        if status >= 400:
+            raise self._failure(json.dumps(said)[:300])
+        answers = [next(iter(item.values())) for item in said["items"]] if said["errors"] else []
+        if waiting := [answer for answer in answers if answer["status"] == 429 or answer["status"] >= 500]:
+            raise self._failure(json.dumps(waiting[0].get("error"))[:300])
+        return {number: _reason(one) for number, one in enumerate(answers) if "error" in one and one["status"] != _CONFLICT}
+
+    def _failure(self, why: str) -> ConnectorError:
+        return ConnectorError(f"writing to {self.target} failed: {why}", hint="look at the service; the next run repeats the epoch")
+
+    def _definition(self) -> bytes:
+        words = searched(self.columns, self.target.fields)
+        kinds = {column.name: kind for column in self.columns if (kind := _kind(column, words))}
+        return json.dumps({"settings": {"gc_deletes": _REMEMBERED}, "mappings": {"properties": kinds}}).encode()
+
+
+def found(target: SearchService, text: str, limit: int) -> list[dict[str, Any]]:
+    """The rows of an index that match best."""
+    query: dict[str, Any] = {"query": text, "lenient": True, "default_operator": "or"}
+    if target.fields:
+        query["fields"] = list(target.fields)
+    body = json.dumps({"query": {"query_string": query}, "size": limit}).encode()
+    status, said = asked(target, "POST", f"/{target.index}/_search", body)
+    if status >= 400:
+        raise SettingsError(f"{text!r} cannot be looked for in {target}: {json.dumps(said)[:300]}", hint="look at the query and at index=")
+    return [hit["_source"] for hit in said["hits"]["hits"]]
+
+
+def asked(target: SearchService, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
+    """The status and the answer of a service; one that is away is waited for."""
+    kind = _LINES if path.endswith("/_bulk") else _JSON
+    try:
+        status, said = patiently(target.patience, lambda: target.service.ask(method, path, body, kind), (Away,))
+    except Away as error:
+        raise ConnectorError(f"{target} failed: {error}", hint="look at the service; the next run repeats the epoch") from error
+    try:
+        return status, json.loads(said) if said else None
+    except json.JSONDecodeError as error:
+        raise ConnectorError(f"{target} answered {status}: {legible(said)}", hint="is it OpenSearch or Elasticsearch?") from error
+
+
+def _parts(actions: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines of requests that a service takes, each with the number of its first document."""
+    first, held, size = 0, list[bytes](), 0
+    for line in actions:
+        if held and (size + len(line) > _MOST_BYTES or len(held) == _MOST_DOCUMENTS):
+            yield first, b"".join(held)
+            first, held, size = first + len(held), [], 0
+        held.append(line)
+        size += len(line)
+    if held:
+        yield first, b"".join(held)
+
+
+def _reason(answer: dict[str, Any]) -> str:
+    error = answer["error"]
+    cause = error.get("caused_by", {}).get("reason")
+    return f"{error['reason']}: {cause}" if cause else str(error["reason"])
+
+
+def _kind(column: pa.Field, words: tuple[str, ...]) -> dict[str, Any] | None:
+    """How a column is searched; what is not told here the service finds out itself."""
+    exact = {"type": "keyword", "ignore_above": 8191}
+    if pa.types.is_string(column.type):
+        return {"type": "text", "fields": {"exact": exact}} if column.name in words else exact
+    known = {pa.types.is_integer: "long", pa.types.is_floating: "double", pa.types.is_boolean: "boolean", pa.types.is_binary: "binary"}
+    known |= {pa.types.is_timestamp: "date", pa.types.is_date: "date"}
+    return next(({"type": name} for fits, name in known.items() if fits(column.type)), None)
