@@ -15,7 +15,7 @@ from polars.dataframe.group_by import GroupBy, RollingGroupBy
 from headrace.operators import totals
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
-from headrace.operators.dense import Groups, groups_of
+from headrace.operators.dense import Groups, distinct, groups_of
 from headrace.operators.function import Function
 from headrace.operators.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, own, quantiles
 
@@ -39,6 +39,18 @@ def partial(records: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggre
 def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
     """Partial results united by key, in no order."""
     return _grouped(parts.group_by(by), _Grouping(by, aggregates, extra or {}), {ROWS: pl.col(ROWS).sum()}, raw=False)
+
+
+def united(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
+    """The same where what is alone stays as it is, of `extra` too: if everything is, there is nothing to do."""
+    if additive(aggregates) and distinct(parts, by):
+        return parts.select(*by, *(extra or {}), *accumulators(aggregates))
+    return merged(parts, by, aggregates, extra)
+
+
+def additive(aggregates: Sequence[Aggregate]) -> bool:
+    """Whether partial results are united by adding them up, column by column."""
+    return all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
 
 
 def rolled(parts: RollingGroupBy, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:

@@ -14,6 +14,8 @@ import pyarrow as pa
 _EACH, _ALWAYS = 4, 65_536
 # Shorter runs than this on average are not worth it.
 _RUN = 16
+# How many records tell, mostly, whether some of all have the same key.
+_FEW = 1_000
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def groups_of(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
     """The groups by some columns; None where these have too many combinations, or a type that can't be numbered."""
     if not records.height:
         return None
+    if distinct(records, by):
+        return Groups(np.arange(records.height), np.ones(records.height, np.int64))
     room = max(_ALWAYS, _EACH * records.height)
     places, combinations = np.zeros(records.height, np.int64), 1
     for name in by:
@@ -88,6 +92,27 @@ def key_numbers(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray:
             most = len(places)
         places, most = places * different + numbers, most * different
     return places
+
+
+def firsts(numbers: np.ndarray) -> np.ndarray:
+    """The place of one record of each number, in the order of the numbers."""
+    if not len(numbers) or numbers.max() > _EACH * len(numbers):
+        return np.unique(numbers, return_index=True)[1]
+    found = np.full(numbers.max() + 1, -1, np.int64)
+    found[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return found[found >= 0]
+
+
+def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
+    """Whether it is certain that no two records have the same key: quicker to tell than to unite those that have."""
+    if any(kind.is_float() or kind.is_nested() for kind in records.select(by).dtypes):
+        return False
+    # Where two of few are equal there is no need to look at the others.
+    for some in (records.head(_FEW), records):
+        hashes = np.sort(some.select(by).hash_rows(seed=5).to_numpy())
+        if (hashes[1:] == hashes[:-1]).any():
+            return False
+    return True
 
 
 def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import ROWS, finishes, merged, partial, present
+from headrace.operators.aggregates import ROWS, finishes, partial, present, united
 from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
@@ -126,7 +126,7 @@ class Groups(KeyedTable):
         return Outcome(results + self._expire(time, store, self._finish))
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return merged(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})
+        return united(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(LAST).alias(TIME))

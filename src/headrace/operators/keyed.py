@@ -207,7 +207,7 @@ class KeyedState:
             parts.append(chosen[rows[part] & _ROW_MASK])
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
-        return pl.concat(parts)[back]
+        return pl.concat(parts, rechunk=True)[back]
 
     def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
         return frame.select(self._keys).hash_rows(seed=11).to_numpy().copy()

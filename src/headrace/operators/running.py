@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import FUNCTIONS, ROWS, accumulators
+from headrace.operators.aggregates import ROWS, accumulators, additive
 from headrace.operators.changes import TIME
-from headrace.operators.dense import key_numbers
+from headrace.operators.dense import firsts, key_numbers
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.memory import Memory
 from headrace.operators.store import Store
@@ -30,7 +30,7 @@ class RunningTotals(Memory[KeyedState]):
         self._by = list(by)
         self._place = [*by, TIME]
         self._parts = accumulators(aggregates)
-        self._invertible = all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
+        self._invertible = additive(aggregates)
         self._rests = [name for aggregate in aggregates if (name := aggregate.part("rest")) in self._parts]
 
     def suit(self, partial: pl.DataFrame) -> bool:
@@ -65,18 +65,27 @@ class RunningTotals(Memory[KeyedState]):
 
     def _carried(self, changes: pl.DataFrame) -> pl.DataFrame:
         """The total of each key after each of its changes, by key; of one time those that leave go first."""
-        known = self._state.find(changes.select(self._by).unique())
+        # By number: text is slow to sort, and a sum within each key is slower than one over all from which that before the key is taken.
+        numbers = key_numbers(changes, self._by)
+        changes = changes.rechunk().with_columns(pl.Series(_KEY, numbers))
+        keys = changes.select(*self._by, _KEY)[firsts(numbers)]
+        known = self._state.find(keys)
         if known is not None:
             # The total so far stands before all changes.
             first = known.with_columns(pl.lit(None, pl.Int64).alias(TIME), pl.lit(False).alias(_ADDED))
-            changes = pl.concat([first.select(changes.columns), changes])
-        # By number: text is slow to sort, and a sum within each key is slower than one over all from which that before the key is taken.
-        ordered = _sorted(changes.with_columns(pl.Series(_KEY, key_numbers(changes, self._by))))
-        begins = pl.col(_KEY) != pl.col(_KEY).shift(1)
-        before = [pl.when(begins).then(pl.col(name).shift(1)).forward_fill().fill_null(0).alias(f"{name} before") for name in self._parts]
-        summed = ordered.with_columns(pl.col(self._parts).cum_sum())
-        carried = summed.with_columns(before).with_columns(pl.col(name) - pl.col(f"{name} before") for name in self._parts)
-        return carried.select(*changes.columns, (pl.col(_KEY) != pl.col(_KEY).shift(-1)).fill_null(True).alias(_LAST)).drop_nulls(TIME)
+            first = first.join(keys, on=self._by, how="left", nulls_equal=True)
+            changes = pl.concat([first.select(changes.columns), changes], rechunk=True)
+        ordered = _sorted(changes)
+        places = ordered.get_column(_KEY).to_numpy()
+        ends = np.append(np.flatnonzero(places[1:] != places[:-1]), len(places) - 1)
+        # What all keys before have come to, for each record of a key.
+        summed = ordered.select(pl.col(self._parts).cum_sum())
+        before = pl.concat([summed.clear(1).with_columns(pl.all().fill_null(0)), summed[ends[:-1]]], rechunk=True)
+        repeated = before[np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))]
+        last = np.zeros(len(places), dtype=bool)
+        last[ends] = True
+        carried = [summed.get_column(name) - repeated.get_column(name) for name in self._parts]
+        return ordered.drop(_KEY).with_columns(*carried, pl.Series(_LAST, last)).drop_nulls(TIME)
 
     def _put(self, totals: pl.DataFrame, store: Store) -> None:
         last = totals.filter(_LAST).select(*self._by, *self._parts)

@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import finishes, merged, partial, rolled
+from headrace.operators.aggregates import finishes, partial, rolled, united
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.chunks import Chunks
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
@@ -159,7 +159,7 @@ class Slides:
         )
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return merged(frame, self._place, self._spec.aggregates)
+        return united(frame, self._place, self._spec.aggregates)
 
 
 @windowed.register

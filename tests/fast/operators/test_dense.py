@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import finishes, partial
-from headrace.operators.dense import groups_of, key_numbers
+from headrace.operators.dense import distinct, firsts, groups_of, key_numbers
 
 TEXTS = some.sampled_from(["", "a", "b", "ü", None])
 NUMBERS = some.sampled_from([None, -3, 0, 1, 2, -(2**63), 2**63 - 1])
@@ -40,7 +40,7 @@ def test_what_has_no_number_is_left_to_a_hash_table(key):
 
 
 def test_so_are_keys_with_far_more_combinations_than_records():
-    many = pl.int_range(0, 1_000, eager=True)
+    many = pl.int_range(0, 1_000, eager=True).append(pl.Series([0]))
     assert groups_of(pl.DataFrame({"one": many, "other": many}), ["one", "other"]) is None
 
 
@@ -71,3 +71,15 @@ def test_records_have_the_same_number_if_they_have_the_same_key() -> None:
         numbers = key_numbers(frame, by).tolist()
         keys = [repr([row[name] for name in by]) for row in rows]
         assert len(set(zip(keys, numbers, strict=True))) == len(set(keys)) == len(set(numbers))
+        assert [numbers[place] for place in firsts(key_numbers(frame, by))] == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("rows", [10, 5_000])
+def test_keys_are_distinct_if_no_two_are_equal(rows: int) -> None:
+    frame = pl.DataFrame({"one": [f"k{row % 100}" for row in range(rows)], "other": list(range(rows))})
+    assert distinct(frame, ["one", "other"])
+    assert not distinct(pl.concat([frame, frame.tail(1)]), ["one", "other"])
+    assert not distinct(pl.DataFrame({"zero": [0.0, -0.0]}), ["zero"])
+    alone = groups_of(frame, ["one", "other"])
+    assert alone is not None
+    assert len(alone) == rows
