@@ -49,14 +49,14 @@ class Candidates(KeyedTable):
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
-            return Outcome(self._expire(time, store, self._finish))
+            return Outcome(self._expire(time, store))
         changes = as_upserts(pl.concat(arrived.rows), self._identity)
         fresh = changes.filter(pl.col(OP) == ADD).drop(OP)
         found = self._present(changes.select(self._key).unique(), time)
         before = fresh.clear() if found is None else self._candidates(found).select(fresh.columns)
         after = pl.concat([self._without(before, changes), fresh])
         self._keep(before, after, store)
-        return Outcome([*self._given_out(before, after, changes), *self._expire(time, store, self._finish)])
+        return Outcome([*self._given_out(before, after, changes), *self._expire(time, store)])
 
     def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, changes: pl.DataFrame) -> list[pl.DataFrame]:
         old, new = self._latest(before), self._latest(after)

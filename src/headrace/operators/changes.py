@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from headrace.operators.dense import distinct
+
 # The event time of a record.
 TIME = "_time"
 # When a record that is taken back ceased to hold, where that is another time than its own.
@@ -28,7 +30,7 @@ def as_upserts(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
 
     Retractions stand before the additions that replace them, so the last record of a key is what holds.
     """
-    return frame.unique(subset=list(key), keep="last", maintain_order=True)
+    return frame if distinct(frame, key) else frame.unique(subset=list(key), keep="last", maintain_order=True)
 
 
 def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.operators import (  # noqa: F401 - each registers its operators
     candidates,
     clocked,
@@ -18,6 +20,7 @@ from headrace.operators import (  # noqa: F401 - each registers its operators
 )
 from headrace.operators.contract import operator_of
 from headrace.operators.entry import Entry
+from headrace.operators.grouping import GroupSpec
 from headrace.operators.program import Operator, Origin, Outlet, Program
 from headrace.operators.routing import Routes, Way, level_of, source_of
 from headrace.plan.nodes import Node
@@ -51,4 +54,10 @@ class _Compiler:
             columns, flow = self._routes.results(node)
             return Operator(entry, level, (), columns, flow, source, node.gathers)
         results = tuple((result.name, result.expression) for result in node.results)
-        return Operator(entry, level, results, tuple(node.columns.names), self._routes.after(node, Way(node)), source, node.gathers)
+        flow = self._routes.after(node, Way(node))
+        made = Operator(entry, level, results, tuple(node.columns.names), flow, source, node.gathers, node.beside)
+        followers = self._plan.readers(node)
+        if isinstance(entry.spec, GroupSpec) and all(isinstance(reader, Node) and reader.beside for reader in followers):
+            spec = replace(entry.spec, upserts=True)
+            return replace(made, entry=replace(entry, made=replace(entry.made, spec=spec)), upserts=True)
+        return made

@@ -5,10 +5,10 @@ Each kind of operator is one file that registers its steps with `operator_of`; n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -38,10 +38,11 @@ class Entered:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to one shard of an operator in an epoch."""
+    """What came to one shard of an operator in an epoch. `table` gives all rows of the table that it stands beside, as they are now."""
 
     rows: Sequence[pl.DataFrame] = ()
     suspects: Sequence[pl.DataFrame] = ()
+    table: Callable[[], pl.DataFrame | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,15 @@ class Stateful(Protocol):
 
     def restore(self, manifest: str | None, store: Store) -> None:
         """Become the state that a manifest describes; none: no state."""
+        ...
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """A state whose results are a table that it can give out whole, as often as it is asked."""
+
+    def table(self) -> pl.DataFrame | None:
+        """All rows that hold, with their time and as additions."""
         ...
 
 

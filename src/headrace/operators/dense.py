@@ -105,11 +105,12 @@ def firsts(numbers: np.ndarray) -> np.ndarray:
 
 def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether it is certain that no two records have the same key: quicker to tell than to unite those that have."""
-    if any(kind.is_float() or kind.is_nested() for kind in records.select(by).dtypes):
+    names = list(dict.fromkeys(by))
+    if any(kind.is_float() or kind.is_nested() for kind in records.select(names).dtypes):
         return False
     # Where two of few are equal there is no need to look at the others.
     for some in (records.head(_FEW), records):
-        hashes = np.sort(some.select(by).hash_rows(seed=5).to_numpy())
+        hashes = np.sort(some.select(names).hash_rows(seed=5).to_numpy())
         if (hashes[1:] == hashes[:-1]).any():
             return False
     return True

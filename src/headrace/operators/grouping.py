@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -25,11 +26,15 @@ LAST = "_last"
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """Aggregates by key; a key without a record for `ttl` microseconds of event time is forgotten. `by` has at least one column."""
+    """Aggregates by key; a key without a record for `ttl` microseconds of event time is forgotten. `by` has at least one column.
+
+    `upserts`: a row that is replaced need not be taken back.
+    """
 
     by: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
     ttl: int | None
+    upserts: bool = False
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Partial results of records by key."""
@@ -61,7 +66,7 @@ class TableSpec:
         return Latest(self, shard)
 
 
-class KeyedTable(Memory[KeyedState]):
+class KeyedTable(Memory[KeyedState], ABC):
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
     def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
@@ -75,6 +80,15 @@ class KeyedTable(Memory[KeyedState]):
     def restore(self, manifest: str | None, store: Store) -> None:
         super().restore(manifest, store)
         self._quiet_until = BEGINNING
+
+    def table(self) -> pl.DataFrame | None:
+        """All rows that hold."""
+        rows = self._state.where(pl.lit(True))
+        return None if rows is None else added(self._finish(rows))
+
+    @abstractmethod
+    def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of the state as they are given out."""
 
     def _put(self, rows: pl.DataFrame, store: Store) -> None:
         self._state.put(rows, store)
@@ -90,7 +104,7 @@ class KeyedTable(Memory[KeyedState]):
         found = found.filter(pl.col(LAST) + self._ttl > time.before)
         return None if found.is_empty() else found
 
-    def _expire(self, time: EpochTime, store: Store, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
+    def _expire(self, time: EpochTime, store: Store) -> list[pl.DataFrame]:
         """Forget keys whose time is over, and take back their rows."""
         # That the input has ended is no event after which a key would have been silent for its time.
         if self._ttl is None or time.after < self._quiet_until or time.after >= END:
@@ -102,7 +116,7 @@ class KeyedTable(Memory[KeyedState]):
             return []
         self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
         expired_at = over.select(*self._key, (pl.col(LAST) + self._ttl).alias(CHANGED))
-        return [retracted(finish(over).join(expired_at, on=self._key, how="left", nulls_equal=True))]
+        return [retracted(self._finish(over).join(expired_at, on=self._key, how="left", nulls_equal=True))]
 
 
 class Groups(KeyedTable):
@@ -114,16 +128,18 @@ class Groups(KeyedTable):
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
-            return Outcome(self._expire(time, store, self._finish))
+            return Outcome(self._expire(time, store))
         new = self._merge(pl.concat(arrived.rows))
         old = self._present(new, time)
         results = []
         if old is not None:
-            results.append(retracted(self._finish(old)))
             new = self._merge(pl.concat([old.select(new.columns), new]))
+            gone = old.join(new.filter(pl.col(ROWS) <= 0), on=self._key, how="semi", nulls_equal=True) if self._spec.upserts else old
+            if gone.height:
+                results.append(retracted(self._finish(gone)))
         self._put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store)
         results.append(added(self._finish(present(new))))
-        return Outcome(results + self._expire(time, store, self._finish))
+        return Outcome(results + self._expire(time, store))
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
         return united(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})
@@ -140,7 +156,7 @@ class Latest(KeyedTable):
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
-            return Outcome(self._expire(time, store, self._finish))
+            return Outcome(self._expire(time, store))
         new = pl.concat(arrived.rows)
         if OP not in new.columns:
             new = added(new)
@@ -159,7 +175,7 @@ class Latest(KeyedTable):
         if not new.is_empty():
             self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
             results.append(new.filter(pl.col(OP) == ADD).pipe(self._finish).pipe(added))
-        return Outcome(results + self._expire(time, store, self._finish))
+        return Outcome(results + self._expire(time, store))
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.drop(LAST, GONE, strict=False)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from headrace.operators.accounting import Accounting
 from headrace.operators.aggregates import FAULT
-from headrace.operators.changes import ADD, CHANGED, OP, TIME
-from headrace.operators.contract import START, STOP, Arrived, Stateful
+from headrace.operators.changes import ADD, CHANGED, OP, RETRACT, TIME
+from headrace.operators.contract import START, STOP, Arrived, Stateful, Tabular
 from headrace.operators.cut import Cut
 from headrace.operators.entry import ALL, Entry
 from headrace.operators.expressions import REASON
@@ -36,6 +37,8 @@ class Place:
     operator: str
     shard: int
     state: Stateful
+    before: Stateful | None = None
+    """The same shard of the operator that this one stands beside."""
 
 
 @dataclass
@@ -122,7 +125,8 @@ class Passage:
         name = place.operator
         suspects = [packet for packet in packets if packet.kind != ROWS]
         numbered = [_numbered(packet.frame, number) for number, packet in enumerate(suspects)]
-        arrived = Arrived([packet.frame for packet in packets if packet.kind == ROWS], numbered)
+        table = None if place.before is None else partial(self._table, self._program.operators[name].beside, place.before)
+        arrived = Arrived([packet.frame for packet in packets if packet.kind == ROWS], numbered, table)
         outcome = place.state.run(arrived, self._time, store)
         self._result.accounting.keep(name, *place.state.size)
         if outcome.counts:
@@ -140,16 +144,37 @@ class Passage:
             self._give_out(self._program.operators[name], name, pl.concat(outcome.results, how="diagonal"))
         return self._result
 
+    def _table(self, name: str, state: Stateful) -> pl.DataFrame | None:
+        """All results of an operator that hold, as it gives them out."""
+        assert isinstance(state, Tabular)
+        rows = state.table()
+        if rows is None:
+            return None
+        made, _ = self._made(self._program.operators[name], rows)
+        return made
+
     def _give_out(self, operator: Operator, name: str, results: pl.DataFrame) -> None:
+        made, failed = self._made(operator, results)
+        for bad in failed:
+            self._fail(name, bad)
+            if operator.upserts:
+                # What was given out of these keys before does not hold.
+                nothing = bad.select(*operator.entry.spec.by, TIME, pl.lit(RETRACT, pl.Int8).alias(OP))
+                made = pl.concat([made, nothing], how="diagonal")
+        self._flow(operator.flow, made)
+
+    def _made(self, operator: Operator, results: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Results with the columns that go out, and those for which they can't be computed."""
+        failed = []
         if FAULT in results.columns:
             known = results.get_column(FAULT).is_null()
-            self._fail(name, results.filter(~known).rename({FAULT: REASON}))
+            failed.append(results.filter(~known).rename({FAULT: REASON}))
             results = results.filter(known).drop(FAULT)
         kept = [column for column in results.columns if column not in {c for c, _ in operator.finish} and column != ALL]
         made, bad = computed(results, operator.finish, kept)
         if bad is not None:
-            self._fail(name, bad)
-        self._flow(operator.flow, made.select(*operator.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])))
+            failed.append(bad)
+        return made.select(*operator.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])), failed
 
     def _fail(self, name: str, bad: pl.DataFrame) -> None:
         """Results that cannot be computed are dead letters of their own, with their key and window: no record is lost with them."""
@@ -203,10 +228,11 @@ class Passage:
         self._enter(name, frame)
 
     def _enter(self, name: str, frame: pl.DataFrame) -> None:
-        entry, gathers = self._program.operators[name].entry, self._program.operators[name].gathers
-        hot = sampled(frame, entry.spec.by, self._time.epoch)
+        operator = self._program.operators[name]
+        entry = operator.entry
+        hot = None if operator.beside else sampled(frame, entry.spec.by, self._time.epoch)
         if hot is not None:
-            seen = hot.with_columns(pl.lit(name).alias("step"), pl.lit(gathers).alias("gathers"))
+            seen = hot.with_columns(pl.lit(name).alias("step"), pl.lit(operator.gathers).alias("gathers"))
             self._result.packets.append(Packet(hot_topic(self._program.name), 0, seen))
         entered = entry.enter(frame, self._time)
         late = 0 if entered.late is None else entered.late.height
@@ -214,6 +240,9 @@ class Passage:
         self._result.accounting.add(name, taken=entered.accepted + late + bad, out=entered.accepted, late=late)
         self._dead(name, entered.bad)
         self._late(name, entered.late, 0)
+        if operator.beside:
+            self._result.packets.append(Packet(name, self._shard or 0, entered.rows))
+            return
         self._result.packets += entry.packets(entered.rows, self._program.shards)
         if entered.suspects is not None:
             self._suspect(entry, entered.suspects)

@@ -49,6 +49,10 @@ class Operator:
     origin: str
     gathers: bool = False
     """Whether all records of a key meet one by one, so that a hot one has one core."""
+    beside: str = ""
+    """The operator before it on whose shards it works, with all rows of that at hand."""
+    upserts: bool = False
+    """Whether all that follows takes a row as replacing that of its key: nothing says that a row which is replaced does not hold."""
 
     def fresh(self, shard: int) -> Stateful:
         """The operator of one shard, with no state yet."""

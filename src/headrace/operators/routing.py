@@ -149,7 +149,7 @@ def _unfused(reader: Node) -> tuple[Typed, ...]:
 
 def level_of(node: Node) -> int:
     """How many operators a record passes up to and including this one."""
-    return max((level_of(before) for before in node.inputs), default=0) + node.stateful
+    return max((level_of(before) for before in node.inputs), default=0) + (node.stateful and not node.beside)
 
 
 def source_of(node: Node) -> str:

@@ -62,7 +62,9 @@ class Runner:
         rest = [packet for packet in packets if packet.target != name]
         for shard in range(self._program.shards):
             mine = [packet for packet in packets if packet.target == name and packet.shard == shard]
-            result = self._program.step(Place(name, shard, self._states[name, shard]), mine, time, self._stores[name, shard])
+            before = self._states.get((self._program.operators[name].beside, shard))
+            place = Place(name, shard, self._states[name, shard], before)
+            result = self._program.step(place, mine, time, self._stores[name, shard])
             rest += result.packets
             accounting.unite(result.accounting)
         return rest

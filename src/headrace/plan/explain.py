@@ -24,6 +24,8 @@ class StepInWords:
     bound: str
     hot_keys: str = ""
     """What a key with very many records costs, and which ones a run has found."""
+    beside: str = ""
+    """Why it has no tasks of its own, where it has none."""
     size: str = ""
     """How much it keeps after the last epoch of its job."""
 
@@ -41,7 +43,7 @@ class Explanation:
         for words in self.steps:
             lines += [words.step, f"  {words.does}"]
             lines += [f"  reads {words.reads}"] if words.reads else []
-            lines += [f"  lane: {words.lane}{f', because {words.reason}' if words.reason else ''}"]
+            lines += [f"  lane: {words.lane}{f', because {words.reason}' if words.reason else ''}{words.beside}"]
             lines += [f"  keeps {words.state}, bound: {words.bound}{f'; now {words.size}' if words.size else ''}"] if words.bound else []
             lines += [f"  hot keys: {words.hot_keys}"] if words.hot_keys else []
         return "\n".join(lines)
@@ -71,6 +73,8 @@ def _in_words(node: Node, found: str) -> StepInWords:
     cost = (
         "the records of a key all meet on one shard" if node.gathers else "united before they meet, so that one costs no more than others"
     )
+    if node.beside:
+        words = replace(words, beside=f", in the tasks of {node.beside!r}, because all rows that it may need are there")
     return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")
 
 

@@ -103,6 +103,11 @@ class Node:
         return False
 
     @property
+    def beside(self) -> str:
+        """The table in whose tasks it works, on the rows that are kept there; empty where it has tasks and rows of its own."""
+        return ""
+
+    @property
     def foreign(self) -> str:
         """Why Spark itself must evaluate the step; empty where it need not."""
         typed = (*self.expressions, *(result.expression for result in self.results))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.aggregation import WindowAggregate
+from headrace.plan.aggregation import GroupAggregate, WindowAggregate
 from headrace.plan.nodes import Memory, Node, Step
 from headrace.plan.steps import Select, Where
+from headrace.plan.tables import ToTable
 from headrace.plan.windows import Count, Global, Session
 
 
@@ -36,12 +37,19 @@ class Top(Step):
         return False
 
     @property
+    def beside(self) -> str:
+        at_hand = isinstance(self.input, GroupAggregate | ToTable) and all(result.expression.fused for result in self.input.results)
+        return self.input.name if self.shared and at_hand else ""
+
+    @property
     def does(self) -> str:
         per = f" per {', '.join(self.per)}" if self.per else ""
-        return f"top {self.count} by {self.score}{per}{' of each shard' if self.shared else ''}"
+        return f"top {self.count} by {self.score}{per}{' of each shard' if self.shared else ''}{' at hand' if self.beside else ''}"
 
     @property
     def memory(self) -> Memory:
+        if self.beside:
+            return Memory(f"the best rows, up to {4 * self.count + 32} of each group and shard", f"as many as {self.beside!r} keeps")
         rows = "every row" if self.shared else "the best rows of each shard"
         if not self.closes:
             return Memory(rows, "as long as it is in the table before it")

@@ -49,12 +49,15 @@ class Level(StatefulProcessor):
         shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
         stored = self._blobs.getValue((_MANIFEST,))
         manifest: dict[str, Any] = json.loads(bytes(stored[0])) if stored is not None else {"epoch": 0, "operators": {}}
-        accounting, made = Accounting(), list[Packet]()
+        accounting, made, states = Accounting(), list[Packet](), dict[str, Stateful]()
         for name in self._operators:
             store = _SparkStore(self._blobs, name)
-            state = self._state(name, shard, manifest, store)
-            taken = wire.packets(row for row in arrived if row["target"] == name)
-            result = self._job.program.step(Place(name, shard, state), taken, time, store)
+            states[name] = state = self._state(name, shard, manifest, store)
+            taken = [packet for packet in made if packet.target == name]
+            made = [packet for packet in made if packet.target != name]
+            taken += wire.packets(row for row in arrived if row["target"] == name)
+            place = Place(name, shard, state, states.get(self._job.program.operators[name].beside))
+            result = self._job.program.step(place, taken, time, store)
             made += result.packets
             accounting.unite(result.accounting)
             manifest["operators"][name] = state.manifest()

@@ -1,0 +1,151 @@
+"""The rows in front of a top: the best of each group and some more; all others are behind the floor of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.changes import added, retracted
+from headrace.operators.entry import ALL
+
+_PLACE, _FLOOR = "_place", "_floor "
+# All rows that there are, those behind the floors too; None if there are none.
+Everything = Callable[[], pl.DataFrame | None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which rows are the best: the `count` ones of each `group` with the largest `score`, of equal ones those with the smallest `own`."""
+
+    own: tuple[str, ...]
+    score: str
+    group: tuple[str, ...]
+    count: int
+
+    @property
+    def columns(self) -> list[str]:
+        return [self.score, *(name for name in self.own if name != self.score)]
+
+    @property
+    def kept(self) -> int:
+        return 2 * self.count + 16
+
+
+class Front:
+    """Rows of which none behind them is better. A group without a floor has all its rows here."""
+
+    def __init__(self, order: Order, rows: pl.DataFrame) -> None:
+        self._order = order
+        self._own, self._group = list(order.own), list(order.group)
+        self.rows = rows.clear()
+        self._floors = self._as_floors(rows.clear())
+        if rows.height:
+            self._cut(self._placed(rows), self.rows, self._floors)
+
+    @classmethod
+    def found_again(cls, order: Order, rows: pl.DataFrame) -> Front:
+        """Rows that were in front before: there may be others behind a group that has as many as are given out, and no other."""
+        front = cls(order, rows.clear())
+        placed = front._placed(rows)
+        front.rows = rows
+        last = placed.filter(pl.col(_PLACE) == pl.col(_PLACE).max().over(order.group))
+        front._floors = front._as_floors(last.filter(pl.col(_PLACE) >= order.count - 1))
+        return front
+
+    def forget(self, over: pl.Expr) -> None:
+        """Let go of rows, and of the floors of groups that have none left."""
+        self.rows = self.rows.filter(~over)
+        self._floors = self._floors.join(self.rows, on=self._group, how="semi", nulls_equal=True)
+
+    def of(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """The rows here that have these keys."""
+        # That way round the many are looked up among the few.
+        mine = keys.select(self._own).join(self.rows.select(self._own), on=self._own, how="semi", nulls_equal=True)
+        return self.rows.join(mine, on=self._own, how="semi", nulls_equal=True)
+
+    def change(self, fresh: pl.DataFrame, keys: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> list[pl.DataFrame]:
+        """Put rows, which are above their floors, in the place of those with these keys; gives what that changes of the best.
+
+        `touched` has every group that a row comes to or leaves.
+        """
+        mine = self.rows.join(touched, on=self._group, how="semi", nulls_equal=True)
+        others = self.rows.join(touched, on=self._group, how="anti", nulls_equal=True)
+        before = self._best(self._placed(mine))
+        stayed = mine.join(keys, on=self._own, how="anti", nulls_equal=True)
+        rows, floors = self._refilled(pl.concat([stayed, fresh]), touched, everything)
+        placed = self._placed(rows)
+        self._cut(placed, others, floors)
+        return self._given_out(before, self._best(placed), keys)
+
+    def above(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows that are not behind the floor of their group."""
+        if self._floors.is_empty():
+            return rows
+        score, *own = self._order.columns
+        if self._order.group == (ALL,):
+            # Few are left for the rest of it.
+            rows = rows.filter(pl.col(score) >= self._floors.get_column(f"{_FLOOR}{score}").item())
+        # From the last column to the first: a row is above if it is so in a column, or equal there and above in the next ones.
+        above = pl.lit(True)
+        for name in reversed(own):
+            mine, floor = pl.col(name), pl.col(f"{_FLOOR}{name}")
+            smaller = (mine < floor).fill_null(mine.is_null() & floor.is_not_null())
+            above = smaller | (mine.eq_missing(floor) & above)
+        mine, floor = pl.col(score), pl.col(f"{_FLOOR}{score}")
+        above = floor.is_null() | (mine > floor) | ((mine == floor) & above)
+        joined = rows.join(self._floors, on=self._group, how="left", nulls_equal=True, coalesce=True)
+        return joined.filter(above).select(rows.columns)
+
+    def _refilled(self, rows: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Rows in front, and all rows of the groups that have too few there and others behind; these have no floor any more."""
+        floors = self._floors
+        behind = touched.join(floors, on=self._group, how="semi", nulls_equal=True)
+        if behind.is_empty():
+            return rows, floors
+        counts = rows.group_by(self._group).agg(pl.len().alias("_rows"))
+        short = behind.join(counts, on=self._group, how="left", nulls_equal=True)
+        short = short.filter(pl.col("_rows").fill_null(0) < self._order.count).select(self._group)
+        if short.is_empty():
+            return rows, floors
+        floors = floors.join(short, on=self._group, how="anti", nulls_equal=True)
+        found = everything()
+        if found is None:
+            return rows, floors
+        whole = found.select(rows.columns).join(short, on=self._group, how="semi", nulls_equal=True)
+        return pl.concat([rows.join(short, on=self._group, how="anti", nulls_equal=True), whole]), floors
+
+    def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows in their order, numbered in their group."""
+        columns = self._order.columns
+        ordered = rows.sort(columns, descending=[True] + [False] * (len(columns) - 1), nulls_last=False)
+        return ordered.with_columns(pl.int_range(pl.len()).over(self._group).cast(pl.Int64).alias(_PLACE))
+
+    def _best(self, placed: pl.DataFrame) -> pl.DataFrame:
+        return placed.filter(pl.col(_PLACE) < self._order.count).drop(_PLACE)
+
+    def _cut(self, placed: pl.DataFrame, others: pl.DataFrame, floors: pl.DataFrame) -> None:
+        """Let no more stand in front than are worth it, and remember where the others begin."""
+        kept = self._order.kept
+        long = placed.filter(pl.col(_PLACE) == 2 * kept).select(self._group)
+        is_long = placed.join(long, on=self._group, how="semi", nulls_equal=True)
+        cut = is_long.filter(pl.col(_PLACE) < kept)
+        short = placed.join(long, on=self._group, how="anti", nulls_equal=True)
+        self.rows = pl.concat([others, short.drop(_PLACE), cut.drop(_PLACE)])
+        fresh = self._as_floors(cut.filter(pl.col(_PLACE) == kept - 1))
+        self._floors = pl.concat([floors.join(long, on=self._group, how="anti", nulls_equal=True), fresh])
+
+    def _as_floors(self, lowest: pl.DataFrame) -> pl.DataFrame:
+        return lowest.select(*self._group, *(pl.col(name).alias(f"{_FLOOR}{name}") for name in self._order.columns))
+
+    def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame) -> list[pl.DataFrame]:
+        same = before.join(after, on=self._own, how="semi", nulls_equal=True).join(keys, on=self._own, how="anti", nulls_equal=True)
+        gone = before.join(same, on=self._own, how="anti", nulls_equal=True)
+        come = after.join(same, on=self._own, how="anti", nulls_equal=True)
+        return [said.drop(ALL) for said in (retracted(gone), added(come)) if said.height]
+
+
+def groups_of_rows(parts: Sequence[pl.DataFrame], group: Sequence[str]) -> pl.DataFrame:
+    """Each group that some rows are in, once."""
+    return pl.concat([part.select(group) for part in parts]).unique()
