@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.spark.starting import java_options, set_python
+from headrace.spark.starting import WORKERS, java_options, set_python
 
 _PATIENCE = 30
 
@@ -26,17 +26,6 @@ MEANING = {
     "spark.sql.ansi.enabled": "true",
     # By default Spark computes a common part once, ahead of the condition that guards it, and fails where that is false.
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
-}
-# The environment of Python workers.
-WORKERS = {
-    # Each uses one core; polars would start as many threads as the machine has, in every one of them.
-    "POLARS_MAX_THREADS": "1",
-    # What an epoch needed of memory is kept for the next one. To give it back and be given it again, page by page, took a third of the
-    # time of reading a large epoch.
-    "_RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
 }
 # State written with one of these cannot be read with another: they are part of what a checkpoint is.
 STATE = {
@@ -52,8 +41,6 @@ LOCAL = {
     ),
 }
 PROCESSES = {
-    # Elsewhere this package may come too late for it, with the first task.
-    "spark.python.daemon.module": "headrace.spark.daemon",
     # It is set for some kinds of workers only, which then have a parent of their own, and start by starting that.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }

@@ -1,4 +1,4 @@
-"""What lets Spark start quickly on this machine: Python that is compiled already, and an archive of classes for the JVM.
+"""What lets Spark start quickly on this machine: Python processes that are forks of one, and an archive of classes for the JVM.
 
 A JVM that maps the classes it needs from an archive, instead of finding and checking each of 20,000 in jars, is ready in half the
 time. The archive is written by a JVM at its end, from what it had loaded (`headrace prepare`); one that does not fit the Java or the
@@ -7,13 +7,29 @@ Spark at hand is passed over by the JVM.
 
 from __future__ import annotations
 
+import atexit
 import os
+import socket
+import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 # With the environment it goes, too.
 ARCHIVE = Path(sys.prefix) / "share" / "headrace" / "spark.jsa"
 _PYTHON = Path(__file__).with_name("python.sh")
+# The environment of Python workers.
+WORKERS = {
+    # Each uses one core; polars would start as many threads as the machine has, in every one of them.
+    "POLARS_MAX_THREADS": "1",
+    # What an epoch needed of memory is kept for the next one. To give it back and be given it again, page by page, took a third of the
+    # time of reading a large epoch.
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+}
 
 
 def set_python(*, local: bool) -> None:
@@ -22,6 +38,25 @@ def set_python(*, local: bool) -> None:
     os.environ["PYSPARK_PYTHON"] = str(_PYTHON) if local else sys.executable
     os.environ["HEADRACE_WORKER_PYTHON"] = sys.executable
     os.environ["HEADRACE_WORKER_PATH"] = os.environ.get("PYTHONPATH", "")
+    if local:
+        os.environ["HEADRACE_NURSERY"] = _nursery()[0]
+
+
+@cache
+def _nursery() -> tuple[str, object]:
+    """Begin the nursery of this process (nursery.py), which ends with it; gives the place at which it listens, and itself."""
+    place = str(Path(tempfile.mkdtemp(prefix="headrace-")) / "nursery")
+    environment = {**os.environ, **WORKERS, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}  # as Spark has it for workers
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(place)
+        # From here on whoever asks is heard, if later.
+        listener.listen(64)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.spark.nursery", str(listener.fileno())],
+            stdin=subprocess.PIPE, env=environment, pass_fds=[listener.fileno()], start_new_session=True,
+        )  # fmt: skip
+    atexit.register(process.communicate)
+    return place, process
 
 
 def java_options(*, archive: Path | None = None) -> str:

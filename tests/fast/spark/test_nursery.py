@@ -1,0 +1,118 @@
+"""Python processes as Spark starts them: forks of one that has loaded everything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace.spark
+from headrace.spark import starting
+
+PYTHON = Path(headrace.spark.__file__).with_name("python.sh")
+PROGRAMS = {
+    "hello": "import os, sys; print(os.getppid(), os.getcwd(), os.environ['COLOUR'], sys.argv[1:]); print('late', file=sys.stderr)",
+    "echo": "print(input().upper())",
+    "fails": "import sys; sys.exit(7)",
+    "breaks": "raise ValueError('no such colour')",
+    "loaded": "import sys; print('polars' in sys.modules, 'headrace.spark.reading' in sys.modules)",
+    "stays": "import os, time; print(os.getpid(), flush=True); time.sleep(600)",
+    "polite": "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); import stays",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    place = tmp_path_factory.mktemp("programs")
+    for name, text in PROGRAMS.items():
+        (place / f"{name}.py").write_text(text, encoding="utf-8")
+    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HEADRACE_WORKER_PYTHON", "HEADRACE_WORKER_PATH", "HEADRACE_NURSERY")
+    before = {name: os.environ.get(name) for name in names}
+    starting.set_python(local=True)
+    path = os.pathsep.join(filter(None, [str(place), os.environ["HEADRACE_WORKER_PATH"]]))
+    yield {**os.environ, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def run(environment: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PYTHON, "-m", *arguments], env=environment, input=given, capture_output=True, text=True, timeout=60, check=False)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_program_has_the_arguments_streams_directory_and_environment_of_who_asked(environment: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run([PYTHON, "-m", "hello", "a", "b"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    nursery = int(done.stdout.split()[0])
+    assert done.stdout.split(maxsplit=1)[1] == f"{tmp_path} green ['a', 'b']\n"
+    assert done.stderr == "late\n"
+    assert "headrace.spark.nursery" in Path(f"/proc/{nursery}/cmdline").read_text(encoding="utf-8")
+    assert run(environment, "echo", given="aloud\n").stdout == "ALOUD\n"
+
+
+def test_a_program_finds_everything_loaded(environment: dict[str, str]) -> None:
+    assert run(environment, "loaded").stdout == "True True\n"
+
+
+def test_a_program_ends_with_its_own_code(environment: dict[str, str]) -> None:
+    assert run(environment, "fails").returncode == 7
+    broken = run(environment, "breaks")
+    assert broken.returncode == 1
+    assert broken.stderr.endswith("ValueError: no such colour\n")
+
+
+def test_a_program_is_asked_to_end_through_who_started_it(environment: dict[str, str]) -> None:
+    with subprocess.Popen([PYTHON, "-m", "polite"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(60) == 3
+
+
+def test_a_program_ends_when_who_started_it_is_killed(environment: dict[str, str]) -> None:
+    with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.kill()
+    until(lambda: not alive(child))
+
+
+def test_a_killed_program_is_told(environment: dict[str, str]) -> None:
+    with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        os.kill(int(process.stdout.readline()), signal.SIGKILL)
+        assert process.wait(60) == 128 + signal.SIGKILL
+
+
+def test_where_there_is_no_nursery_python_itself_is_started(environment: dict[str, str]) -> None:
+    alone = {**environment, "HEADRACE_NURSERY": "/nowhere"}
+    done = run(alone, "hello")
+    assert int(done.stdout.split()[0]) == os.getpid()
+    assert run(alone, "loaded").stdout == "False False\n"
+
+
+def test_the_nursery_ends_with_the_process_that_began_it() -> None:
+    began = "from headrace.spark import starting; place, process = starting._nursery(); print(place, process.pid)"
+    done = subprocess.run([sys.executable, "-c", began], capture_output=True, text=True, timeout=60, check=True)
+    place, nursery = done.stdout.split()
+    until(lambda: not alive(int(nursery)) and not Path(place).parent.exists())
