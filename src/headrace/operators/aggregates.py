@@ -15,7 +15,7 @@ from polars.dataframe.group_by import GroupBy, RollingGroupBy
 from headrace.operators import totals
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP
-from headrace.operators.dense import Groups, distinct, groups_of
+from headrace.operators.dense import Groups, doubtful, groups_of
 from headrace.operators.function import Function
 from headrace.operators.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, own, quantiles
 
@@ -43,14 +43,18 @@ def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregat
 
 def united(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
     """The same where what is alone stays as it is, of `extra` too: if everything is, there is nothing to do."""
-    if additive(aggregates) and distinct(parts, by):
-        return parts.select(*by, *(extra or {}), *accumulators(aggregates))
-    return merged(parts, by, aggregates, extra)
+    columns = [*by, *(extra or {}), *accumulators(aggregates)]
+    several = doubtful(parts, by) if additive(aggregates) else None
+    if several is None:
+        return merged(parts, by, aggregates, extra)
+    alone, others = parts.select(columns).filter(~several), parts.filter(several)
+    return alone if others.is_empty() else pl.concat([alone, merged(others, by, aggregates, extra)])
 
 
 def additive(aggregates: Sequence[Aggregate]) -> bool:
     """Whether partial results are united by adding them up, column by column."""
-    return all(FUNCTIONS[aggregate.function].invertible for aggregate in aggregates)
+    functions = [FUNCTIONS[aggregate.function] for aggregate in aggregates]
+    return all(function.invertible and function.condense is None for function in functions)
 
 
 def rolled(parts: RollingGroupBy, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:

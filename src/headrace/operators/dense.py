@@ -116,6 +116,19 @@ def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     return True
 
 
+def doubtful(records: pl.DataFrame, by: Sequence[str]) -> pl.Series | None:
+    """Which records may have the key of another one: all others are alone. None where nothing is known."""
+    if any(kind.is_float() or kind.is_nested() for kind in records.select(by).dtypes):
+        return None
+    hashes = records.select(by).hash_rows(seed=5).to_numpy()
+    ordered = np.sort(hashes)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return pl.Series(np.zeros(len(hashes), dtype=bool))
+    places = np.minimum(np.searchsorted(twice, hashes), len(twice) - 1)
+    return pl.Series(twice[places] == hashes)
+
+
 def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:
     """A number for each value, the same for the same, and one more than the highest; null has one too."""
     kind = series.dtype

@@ -39,6 +39,8 @@ class Front:
     def __init__(self, order: Order, rows: pl.DataFrame) -> None:
         self._order = order
         self._own, self._group = list(order.own), list(order.group)
+        # All rows are one group.
+        self._whole = order.group == (ALL,)
         self.rows = rows.clear()
         self._floors = self._as_floors(rows.clear())
         if rows.height:
@@ -70,8 +72,9 @@ class Front:
 
         `touched` has every group that a row comes to or leaves.
         """
-        mine = self.rows.join(touched, on=self._group, how="semi", nulls_equal=True)
-        others = self.rows.join(touched, on=self._group, how="anti", nulls_equal=True)
+        # Most of the time a small change takes is that of the calls, so none is made that has nothing to do.
+        mine = self.rows if self._whole else self.rows.join(touched, on=self._group, how="semi", nulls_equal=True)
+        others = self.rows.clear() if self._whole else self.rows.join(touched, on=self._group, how="anti", nulls_equal=True)
         before = self._best(self._placed(mine))
         stayed = mine.join(keys, on=self._own, how="anti", nulls_equal=True)
         rows, floors = self._refilled(pl.concat([stayed, fresh]), touched, everything)
@@ -84,9 +87,11 @@ class Front:
         if self._floors.is_empty():
             return rows
         score, *own = self._order.columns
-        if self._order.group == (ALL,):
+        if self._whole:
             # Few are left for the rest of it.
             rows = rows.filter(pl.col(score) >= self._floors.get_column(f"{_FLOOR}{score}").item())
+        if rows.is_empty():
+            return rows
         # From the last column to the first: a row is above if it is so in a column, or equal there and above in the next ones.
         above = pl.lit(True)
         for name in reversed(own):
@@ -101,6 +106,8 @@ class Front:
     def _refilled(self, rows: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows in front, and all rows of the groups that have too few there and others behind; these have no floor any more."""
         floors = self._floors
+        if floors.is_empty() or (self._whole and rows.height >= self._order.count):
+            return rows, floors
         behind = touched.join(floors, on=self._group, how="semi", nulls_equal=True)
         if behind.is_empty():
             return rows, floors
@@ -120,7 +127,8 @@ class Front:
         """Rows in their order, numbered in their group."""
         columns = self._order.columns
         ordered = rows.sort(columns, descending=[True] + [False] * (len(columns) - 1), nulls_last=False)
-        return ordered.with_columns(pl.int_range(pl.len()).over(self._group).cast(pl.Int64).alias(_PLACE))
+        numbers = pl.int_range(pl.len(), dtype=pl.Int64)
+        return ordered.with_columns((numbers if self._whole else numbers.over(self._group)).alias(_PLACE))
 
     def _best(self, placed: pl.DataFrame) -> pl.DataFrame:
         return placed.filter(pl.col(_PLACE) < self._order.count).drop(_PLACE)
@@ -128,6 +136,9 @@ class Front:
     def _cut(self, placed: pl.DataFrame, others: pl.DataFrame, floors: pl.DataFrame) -> None:
         """Let no more stand in front than are worth it, and remember where the others begin."""
         kept = self._order.kept
+        if self._whole and placed.height <= 2 * kept:
+            self.rows, self._floors = placed.drop(_PLACE), floors
+            return
         long = placed.filter(pl.col(_PLACE) == 2 * kept).select(self._group)
         is_long = placed.join(long, on=self._group, how="semi", nulls_equal=True)
         cut = is_long.filter(pl.col(_PLACE) < kept)

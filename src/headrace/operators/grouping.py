@@ -6,16 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import ROWS, finishes, partial, present, united
+from headrace.operators.aggregates import ROWS, accumulators, additive, finishes, partial, present, united
 from headrace.operators.arguments import aggregates_of
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.flow import ROW
-from headrace.operators.keyed import GONE, KeyedState
+from headrace.operators.keyed import GONE, KeyedState, Located
 from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
@@ -90,19 +91,24 @@ class KeyedTable(Memory[KeyedState], ABC):
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of the state as they are given out."""
 
-    def _put(self, rows: pl.DataFrame, store: Store) -> None:
-        self._state.put(rows, store)
+    def _put(self, rows: pl.DataFrame, store: Store, located: Located | None = None) -> None:
+        self._state.put(rows, store, located)
         earliest = rows.get_column(LAST).min()
         if self._ttl is not None and isinstance(earliest, int):
             self._quiet_until = min(self._quiet_until, earliest + self._ttl)
 
     def _present(self, keys: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The rows of these keys that have not expired."""
-        found = self._state.find(keys)
+        return self._unexpired(self._state.locate(keys), time)[0]
+
+    def _unexpired(self, located: Located, time: EpochTime) -> tuple[pl.DataFrame | None, np.ndarray]:
+        """Those of the rows found that have not expired, and which of the keys each is of."""
+        found, places = located.found, located.places
         if found is None or self._ttl is None:
-            return found
-        found = found.filter(pl.col(LAST) + self._ttl > time.before)
-        return None if found.is_empty() else found
+            return found, places
+        # A row without a time is as good as over.
+        lives = found.select((pl.col(LAST) + self._ttl > time.before).fill_null(False)).to_series()
+        return (found.filter(lives), places[lives.to_numpy()]) if lives.any() else (None, places[:0])
 
     def _expire(self, time: EpochTime, store: Store) -> list[pl.DataFrame]:
         """Forget keys whose time is over, and take back their rows."""
@@ -125,21 +131,33 @@ class Groups(KeyedTable):
     def __init__(self, spec: GroupSpec, shard: int) -> None:
         super().__init__(spec.by, spec.ttl, shard)
         self._spec = spec
+        self._parts = accumulators(spec.aggregates)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
             return Outcome(self._expire(time, store))
         new = self._merge(pl.concat(arrived.rows))
-        old = self._present(new, time)
-        results = []
+        located = self._state.locate(new)
+        old, places = self._unexpired(located, time)
+        results, aligned = [], old is None or additive(self._spec.aggregates)
         if old is not None:
-            new = self._merge(pl.concat([old.select(new.columns), new]))
+            new = self._added(new, old, places) if aligned else self._merge(pl.concat([old.select(new.columns), new]))
             gone = old.join(new.filter(pl.col(ROWS) <= 0), on=self._key, how="semi", nulls_equal=True) if self._spec.upserts else old
             if gone.height:
                 results.append(retracted(self._finish(gone)))
-        self._put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store)
+        self._put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store, located if aligned else None)
         results.append(added(self._finish(present(new))))
         return Outcome(results + self._expire(time, store))
+
+    def _added(self, new: pl.DataFrame, old: pl.DataFrame, places: np.ndarray) -> pl.DataFrame:
+        """New partial results with the old ones of some of their keys in them."""
+        if old.height < new.height:
+            numbers = np.full(new.height, old.height)
+            numbers[places] = np.arange(old.height)
+            old = pl.concat([old, old.clear(1)], rechunk=True)[numbers]
+        known = [old.get_column(name).alias(f"{name} before") for name in (LAST, *self._parts)]
+        sums = [(pl.col(name) + pl.col(f"{name} before").fill_null(0)).alias(name) for name in self._parts]
+        return new.with_columns(known).select(*self._key, pl.max_horizontal(LAST, f"{LAST} before").alias(LAST), *sums)
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
         return united(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})

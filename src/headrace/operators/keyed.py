@@ -25,6 +25,8 @@ _ABSENT = -1
 _DEAD = -2
 _ROW_BITS = 32
 _ROW_MASK = (1 << _ROW_BITS) - 1
+# Runs of up to so many rows are of the lowest level; those of the next are FAN_IN times as large.
+_SMALL = 100_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,18 @@ class _Run:
     level: int
     rows: int
     size: int
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where keys are in a state that has not changed since: the hash and slot of each, and the rows that are there."""
+
+    serial: int
+    hashes: np.ndarray
+    slots: np.ndarray
+    found: pl.DataFrame | None
+    places: np.ndarray
+    """Which of the keys each row that was found is of, in their order."""
 
 
 class KeyedState:
@@ -81,28 +95,39 @@ class KeyedState:
             # Whatever the union left out was the mark of a removed key.
             left = self._frames[run.serial].filter(pl.Series(self._alive.pop(run.serial)))
             if len(left):
-                self._index.kill(self._resolve(self._hashes(left), left))
+                self._index.kill(self._resolve(self._hashes(left), left)[0])
         for run in gone:
             del self._frames[run.serial], self._present[run.serial]
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
         """The present rows of these keys, in no order; None if there are none."""
-        rows = self._index.rows_at(self._resolve(self._hashes(keys), keys))
-        rows = rows[rows >= 0]
-        if not len(rows):
-            return None
-        found = self._gather(rows).filter(~pl.col(GONE)).drop(GONE)
-        return None if found.is_empty() else found
+        return self.locate(keys).found
 
-    def put(self, frame: pl.DataFrame, store: Store) -> None:
-        """Write new versions of rows, or marks that keys are gone. Each key once."""
+    def locate(self, keys: pl.DataFrame) -> Located:
+        """The present rows of these keys in their order, and what `put` need not look for again if it gets these very keys."""
+        hashes = self._hashes(keys)
+        slots, rows = self._resolve(hashes, keys)
+        places = np.flatnonzero(self._index.rows_at(slots) >= 0)
+        if rows is None or len(rows) < len(places):
+            rows = self._gather(self._index.rows_at(slots[places])) if len(places) else None
+        if rows is None:
+            return Located(self._serial, hashes, slots, None, places)
+        present = ~rows.get_column(GONE)
+        if not present.all():
+            rows, places = rows.filter(present), places[present.to_numpy()]
+        return Located(self._serial, hashes, slots, rows.drop(GONE) if rows.height else None, places)
+
+    def put(self, frame: pl.DataFrame, store: Store, located: Located | None = None) -> None:
+        """Write new versions of rows, or marks that keys are gone. Each key once; `located` tells where these are."""
         if frame.is_empty():
             return
-        self._write(frame, 0, store)
+        self._write(frame, _level(len(frame)), store, located)
         level = 0
-        while len(same := [run for run in self._runs if run.level == level]) >= FAN_IN:
+        while any(run.level >= level for run in self._runs):
+            same = [run for run in self._runs if run.level == level]
+            if len(same) >= FAN_IN:
+                self._unite(same, store)
             level += 1
-            self._unite(same, level, store)
 
     def where(self, condition: pl.Expr) -> pl.DataFrame | None:
         """The present rows for which a condition is true; looks at every row, a nanosecond each."""
@@ -116,23 +141,26 @@ class KeyedState:
         found = [frame.select(pl.col(column).filter(rows).min()).item() for frame, rows in zip(self._frames.values(), chosen, strict=True)]
         return min((value for value in found if value is not None), default=None)
 
-    def _unite(self, runs: list[_Run], level: int, store: Store) -> None:
+    def _unite(self, runs: list[_Run], store: Store) -> None:
         """Several runs as one, without old versions; marks of gone keys go too when no older run can still have the key."""
-        oldest = runs[0] == self._runs[0]
+        oldest = runs == self._runs[: len(runs)]
         parts = []
         for run in runs:
             present = self._frames[run.serial].filter(pl.Series(self._alive[run.serial]))
             if oldest and present.get_column(GONE).any():
                 gone = present.filter(pl.col(GONE))
-                self._index.kill(self._resolve(self._hashes(gone), gone))
+                self._index.kill(self._resolve(self._hashes(gone), gone)[0])
                 present = present.filter(~pl.col(GONE))
             parts.append(present)
         united = pl.concat(parts)
+        # What holds of a run is in none that is newer: all of it can be as new as the newest of them.
+        newer = len(self._runs) - 1 - self._runs.index(runs[-1])
         for run in runs:
             self._runs.remove(run)
             store.delete(self._name(run.serial))
         if not united.is_empty():
-            self._write(united, level, store)
+            self._write(united, runs[0].level + 1, store)
+            self._runs.insert(len(self._runs) - 1 - newer, self._runs.pop())
         for run in runs:
             del self._frames[run.serial], self._alive[run.serial], self._present[run.serial]
         if self._index.mostly_dead():
@@ -140,24 +168,26 @@ class KeyedState:
             for run in self._runs:
                 self._take_in(run.serial)
 
-    def _write(self, frame: pl.DataFrame, level: int, store: Store) -> None:
-        marked = frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))
+    def _write(self, frame: pl.DataFrame, level: int, store: Store, located: Located | None = None) -> None:
+        # In one piece: to take rows out of many takes several times as long.
+        marked = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
         blob = encode(marked)
         serial, self._serial = self._serial, self._serial + 1
         store.put(self._name(serial), blob)
-        # A united run is older than the newer small ones: runs stay in the order of their age.
-        place = next((number for number, run in enumerate(self._runs) if run.level < level), len(self._runs))
-        self._runs.insert(place, _Run(serial, level, len(marked), len(blob)))
+        self._runs.append(_Run(serial, level, len(marked), len(blob)))
         self._frames[serial] = marked
-        self._take_in(serial)
+        self._take_in(serial, located if located is not None and located.serial == serial else None)
 
-    def _take_in(self, serial: int) -> None:
+    def _take_in(self, serial: int, located: Located | None = None) -> None:
         """Let the index point to the rows of a run; the versions it pointed to before are old."""
         frame = self._frames[serial]
         self._alive[serial] = np.ones(len(frame), dtype=bool)
         self._present[serial] = len(frame) - int(frame.get_column(GONE).sum())
-        hashes = self._hashes(frame)
-        slots = self._resolve(hashes, frame)
+        if located is None:
+            hashes = self._hashes(frame)
+            slots, _ = self._resolve(hashes, frame)
+        else:
+            hashes, slots = located.hashes, located.slots
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << _ROW_BITS))
         old = old[old >= 0]
         for other in np.unique(old >> _ROW_BITS).tolist():
@@ -165,46 +195,53 @@ class KeyedState:
             self._alive[other][rows] = False
             self._present[other] -= len(rows) - int(self._frames[other].get_column(GONE).gather(rows).sum())
 
-    def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> np.ndarray:
+    def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
         """The slot of each key in the index, or -1; keys that share a hash are told apart by moving on by one until they fit.
 
-        `hashes` is changed to those under which the keys are, or are to be, stored.
+        `hashes` is changed to those under which the keys are, or are to be, stored. Where no key had to be moved on, the rows that were
+        compared are given too, in the order of the keys.
         """
         slots = self._index.slots(hashes)
-        pending = np.arange(len(hashes))
-        while len(pending):
-            wrong = pending[~self._same(slots[pending], keys, pending)]
+        same, rows = self._same(slots, keys)
+        wrong = np.flatnonzero(~same)
+        moved = False
+        while True:
             absent = np.flatnonzero(slots == _ABSENT)
             _, firsts = np.unique(hashes[absent], return_index=True)
             twice = np.delete(absent, firsts)
             pending = np.union1d(wrong, twice)
+            if not len(pending):
+                return slots, None if moved else rows
+            moved = True
             hashes[pending] += np.uint64(1)
             slots[pending] = self._index.slots(hashes[pending])
-        return slots
+            wrong = pending[~self._same(slots[pending], keys[pending])[0]]
 
-    def _same(self, slots: np.ndarray, keys: pl.DataFrame, places: np.ndarray) -> np.ndarray:
-        """Whether each slot is free, or has the very key."""
+    def _same(self, slots: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
+        """Whether each slot is free, or has the very key; and the rows of those that are taken."""
         rows = self._index.rows_at(slots)
         same = np.asarray(rows == _ABSENT)
         taken = np.flatnonzero(rows >= 0)
-        if len(taken):
-            stored, wanted = self._gather(rows[taken], keys_only=True), keys.select(self._keys)[places[taken]]
-            equal = np.ones(len(taken), dtype=bool)
-            for name in self._keys:
-                equal &= stored.get_column(name).eq_missing(wanted.get_column(name)).to_numpy()
-            same[taken] = equal
-        return same
+        if not len(taken):
+            return same, None
+        stored, wanted = self._gather(rows[taken]), keys.select(self._keys)
+        wanted = wanted if len(taken) == len(rows) else wanted[taken]
+        equal = np.ones(len(taken), dtype=bool)
+        for name in self._keys:
+            equal &= stored.get_column(name).eq_missing(wanted.get_column(name)).to_numpy()
+        same[taken] = equal
+        return same, stored
 
-    def _gather(self, rows: np.ndarray, *, keys_only: bool = False) -> pl.DataFrame:
+    def _gather(self, rows: np.ndarray) -> pl.DataFrame:
         """Rows by their numbers, in that order."""
-        serials = rows >> _ROW_BITS
-        order = np.argsort(serials, kind="stable")
-        parts = []
-        distinct, starts = np.unique(serials[order], return_index=True)
-        for serial, part in zip(distinct, np.split(order, starts[1:]), strict=True):
-            frame = self._frames[int(serial)]
-            chosen = frame.select(self._keys) if keys_only else frame
-            parts.append(chosen[rows[part] & _ROW_MASK])
+        # From the first to the last of each run, not to and fro.
+        order = np.argsort(rows)
+        ordered = rows[order]
+        distinct, starts = np.unique(ordered >> _ROW_BITS, return_index=True)
+        ends = np.append(starts[1:], len(rows))
+        parts = [
+            self._frames[serial][ordered[begin:end] & _ROW_MASK] for serial, begin, end in zip(distinct.tolist(), starts, ends, strict=True)
+        ]
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
@@ -214,6 +251,14 @@ class KeyedState:
 
     def _name(self, serial: int) -> str:
         return f"{self._prefix}{serial}"
+
+
+def _level(rows: int) -> int:
+    """How large a run of so many rows is: it is united with others of its like, not with small ones again and again."""
+    level, most = 0, _SMALL
+    while rows > most:
+        level, most = level + 1, most * FAN_IN
+    return level
 
 
 class _Index:

@@ -126,7 +126,7 @@ class TopsBeside(Memory[KeyedState]):
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
             return Outcome()
-        changes = as_upserts(pl.concat(arrived.rows), self._own)
+        changes = arrived.rows[0] if len(arrived.rows) == 1 else as_upserts(pl.concat(arrived.rows), self._own)
         fresh = changes.filter(self._spec.holding()).drop(OP)
         front = self._in_front(fresh)
         near, leaving = front.above(fresh), front.of(changes)
@@ -145,7 +145,7 @@ class TopsBeside(Memory[KeyedState]):
 
     def _keep(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame, store: Store) -> None:
         """Write what has come to the front or is another row now, and marks for what has left it."""
-        stayed = after.join(before, on=self._own, how="semi", nulls_equal=True).join(keys, on=self._own, how="anti", nulls_equal=True)
+        stayed = before.join(keys, on=self._own, how="anti", nulls_equal=True)
         come = after.join(stayed, on=self._own, how="anti", nulls_equal=True).with_columns(pl.lit(False).alias(GONE))
         gone = before.join(after, on=self._own, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
         self._state.put(pl.concat([come, gone]), store)

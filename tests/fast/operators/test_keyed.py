@@ -34,6 +34,7 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
     for seed in range(examples(4)):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
+        monkeypatch.setattr(keyed, "_SMALL", chance.choice([1, 3, 100]))
         store, model = MemoryStore(), dict[Key, int]()
         here, there = kind("k", KEYS), kind("k", KEYS)
         for epoch in range(20):
@@ -42,10 +43,13 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
             found = held(here.find(asked)) if keys else {}
             assert found == {key: model[key] for key in keys if key in model}, f"seed {seed}, epoch {epoch}"
             rows = [(*key, epoch * 100 + place, chance.random() < 0.3) for place, key in enumerate(keys)]
-            here.put(pl.DataFrame(rows, schema=ROWS, orient="row"), store)
+            located = here.locate(asked) if keys and chance.random() < 0.5 else None
+            assert located is None or [keys[place] for place in located.places] == list(held(located.found))
+            here.put(pl.DataFrame(rows, schema=ROWS, orient="row"), store, located)
             for a, b, value, gone in rows:
                 model.pop((a, b), None) if gone else model.update({(a, b): value})
             if chance.random() < 0.4:
+                there = there if chance.random() < 0.7 else kind("k", KEYS)
                 there.restore(here.manifest(), store)
                 here, there = there, here
             assert held(here.where(pl.lit(True))) == model, f"seed {seed}, epoch {epoch}"
