@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Names, Stream
-from headrace.core.durations import Duration
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike, ddl
 from headrace.core.settings import Settings, load_settings
@@ -87,9 +87,17 @@ class App(Declaration):
 
         return JobRun(self.plan(), self.settings, self.log).run(until, rows_per_epoch)
 
-    def read(self, view: str) -> pa.Table:
-        """What a view holds now: one row a key."""
+    def read(self, view: str, *, epoch: int | None = None, timeout: Duration = "30 seconds") -> pa.Table:
+        """What a view holds now: one row a key.
+
+        With `epoch`, what it holds when everything of that epoch is in it, and perhaps more: the read waits until the job is done with
+        it, at most as long as `timeout`.
+        """
         declared = {output.name: output for output in self._outputs.values() if isinstance(output, View)}
+        if epoch is not None:
+            from headrace.jobs.epochs import wait_for
+
+            wait_for(self.name, self.settings, epoch, duration(timeout))
         try:
             return self.log.snapshot(view).table.select(self.log.topic(view).columns.names)
         except UnknownTopic:

@@ -9,11 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import headrace as hr
+from headrace.connectors.output import Changes, Writer
+from headrace.core.schema import schema
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -63,6 +66,7 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
     assert [kept["rows"] for kept in report.state] == [0]
     epochs = app.epochs()
     # The last epoch is the end of the input: it fires windows, and has no record for a sink of facts.
+    assert app.read("per_url", epoch=epochs.job).num_rows == 4
     assert (epochs.job, epochs.outputs) == (report.epoch, {"per_url": report.epoch, "page_views.where.select.sink": report.epoch - 1})
     late = app.log.read("page_views.late").to_pylist()
     assert [(row["url"], row["viewed_at"], row["window_end"]) for row in late] == [
@@ -129,3 +133,14 @@ def _run_without_making_topics(app: hr.App) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "create_outputs", lambda *_: None)
         return app.run(until="caught-up")
+
+
+def test_spark_reads_the_parquet_files_of_a_sink(spark: SparkSession, tmp_path: Path) -> None:
+    for epoch, columns in enumerate(("url string, n bigint", "url string, n bigint, at timestamp"), start=1):
+        output = hr.parquet(tmp_path).output(schema(columns), ())
+        output.prepare(1)
+        frame = pl.DataFrame({"url": ["/a"], "n": [epoch], "at": [NOON]}).select(schema(columns).names)
+        output.write(Writer("job", "sink"), epoch, Changes(frame), lambda records, reasons: None)
+        output.publish("job", "sink", epoch)
+    rows = spark.read.option("mergeSchema", "true").parquet(str(tmp_path)).orderBy("n").selectExpr("n", "at is null").collect()
+    assert [tuple(row) for row in rows] == [(1, True), (2, False)]

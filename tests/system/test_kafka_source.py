@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import headrace as hr
 from headrace.connectors.kafka import client, reading
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.schema import schema
+from headrace.jobs.directory import Record
+from headrace.jobs.running import job_of
 from headrace.ops.servers.kafka import KafkaServer
+from headrace.spark.source import JobReader
+from tests.system.conftest import GUARDED, PASSWORD
 
 FOREVER = 2**62
 COLUMNS = "n bigint, at timestamp"
@@ -129,6 +136,41 @@ def test_partitions_that_are_added_are_found(topic: Topic) -> None:
     assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {2: MINUTE}
 
 
+def test_a_partition_that_is_new_begins_where_retention_left_it(topic: Topic, tmp_path: Path) -> None:
+    topic.create(1)
+    topic.times(1)
+    app = hr.App("late-comer", home=tmp_path)
+    records = app.stream("records", COLUMNS, source=hr.kafka(topic.name, servers=topic.server.bootstrap))
+    app.view("numbers", records, key="n")
+    reader = JobReader(job_of(app.plan(), Record("late-comer-1", 2, 1, ""), app.log, until=None))
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    topic.admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result(30)
+    topic.times(1, 2, 3, partition=1)
+    place = TopicPartition(topic.name, 1, 2)
+    topic.admin.delete_records([place])[place].result(30)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    shares = [part for task in reader.partitions(start, json.loads(json.dumps(end))) for part in task.value[1]]
+    assert [(part.partition, part.first, part.last) for part in shares] == [(1, 2, 3)]
+
+
+def test_clients_say_who_they_are_and_no_password_is_shown(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic.create()
+    topic.times(1)
+    said = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "ada"}
+
+    def guarded(password: str) -> KafkaInput:
+        source = hr.kafka(topic.name, servers=GUARDED[topic.server.bootstrap], settings={**said, "sasl.password": password})
+        return source.input(schema(COLUMNS), None, topic.name)
+
+    assert guarded(PASSWORD).end() == {0: 1}
+    assert numbers(guarded(PASSWORD), 0, 0, 1) == [1]
+    monkeypatch.setattr("headrace.connectors.kafka.input.TIMEOUT", 2.0)
+    other = PASSWORD[::-1]
+    with pytest.raises(ConnectorError) as refused:
+        guarded(other).end()
+    assert other not in "".join(traceback.format_exception(refused.value)) + repr(guarded(other))
+
+
 def test_the_planner_knows_the_latest_time_of_each_partition(topic: Topic) -> None:
     topic.create(3)
     topic.times(5, 9, 7, partition=0)
@@ -214,12 +256,21 @@ def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: To
         watermark=hr.bounded("10 seconds"),
         source=hr.kafka(topic.name, servers=topic.server.bootstrap),
     )
+    users = Topic(topic.server, f"{topic.name}-users").create(2)
+    users.send(b'{"id":1,"name":"old"}', b'{"id":1,"name":"ada"}', key=(1).to_bytes(8), partition=0)
+    users.send(b'{"id":2,"name":"bob"}', None, key=(2).to_bytes(8), partition=1)
+    users.send(None, key=b"who?", partition=1)
+    users_now = app.table("users_now", "id bigint, name string", key="id", source=hr.kafka(users.name, servers=users.server.bootstrap))
+    app.view("users", users_now)
     app.view("per_card", payments.window(hr.tumbling("5 minutes"), by="card").agg(payments="count(*)"))
     report = app.run(until="end", rows_per_epoch=400)
     rows = app.read("per_card").to_pylist()
     assert sorted((row["card"], row["window_start"].minute, row["payments"]) for row in rows) == [
         (card, start, count) for card in "012" for start, count in ((0, 200), (5, 100))
     ]
+    assert app.read("users").to_pylist() == [{"id": 1, "name": "ada"}]
+    [lost] = app.log.read("users_now.dead").to_pylist()
+    assert "tombstone" in lost["reason"]
     [letter] = app.log.read("payments.dead").to_pylist()
     assert (letter["partition"], letter["offset"], json.loads(letter["record"])["value"]) == (1, 300, "oops")
     [taken] = [row for row in report.accounting if row["step"] == "payments"]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 import headrace as hr
-from headrace.connectors.output import Output
+from headrace.connectors.output import Changes, Output, Writer
+from headrace.core.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, made
@@ -105,3 +109,57 @@ def test_what_a_run_staged_and_did_not_publish_is_published_by_the_next(tmp_path
     expect(subject, made(1))
     assert later.write(3, made(3))
     expect(subject, [*made(1), *made(2), *made(3)])
+
+
+WIDER = schema("user string, n bigint, note string, tags array<string>")
+
+
+def lake(kind: str, directory: Path, columns: pa.Schema, key: tuple[str, ...] = KEY, **options: Any) -> Any:
+    """A table of some kind, prepared for these columns."""
+    targets = {
+        "parquet": lambda: hr.parquet(directory),
+        "delta": lambda: hr.delta(directory, **options),
+        "iceberg": lambda: hr.iceberg("shop.out", warehouse=directory, **options),
+    }
+    output = targets[kind]().output(columns, () if kind == "parquet" else key)
+    output.prepare(2)
+    return output
+
+
+def put(output: Any, epoch: int, rows: list[dict[str, Any]]) -> None:
+    frame = pl.DataFrame(rows, schema_overrides={"n": pl.Int64})
+    assert output.write(Writer("job", "sink"), epoch, Changes(frame), None)
+    output.publish("job", "sink", epoch)
+
+
+def read(kind: str, directory: Path) -> list[tuple[Any, ...]]:
+    """What DuckDB sees of a table."""
+    if kind == "parquet":
+        return duckdb.sql(f"from read_parquet('{directory}/*.parquet', union_by_name=true) order by n").fetchall()
+    if kind == "delta":
+        return duckdb.from_arrow(DeltaTable(directory).to_pyarrow_dataset()).order("n").fetchall()
+    with SqlCatalog("headrace", uri=f"sqlite:///{directory}/catalog.db", warehouse=directory.as_uri()) as catalog:
+        return catalog.load_table("shop.out").scan().to_duckdb("held").sql("from held order by n").fetchall()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_a_table_gets_the_columns_that_results_have_since_it_was_made_and_duckdb_reads_all(kind: str, tmp_path: Path) -> None:
+    put(lake(kind, tmp_path, COLUMNS), 1, [{"user": "a", "n": 1, "note": "old"}])
+    put(lake(kind, tmp_path, WIDER), 2, [{"user": "b", "n": 2, "note": "new", "tags": ["x", "y"]}])
+    # A job of before goes on writing what it knows.
+    put(lake(kind, tmp_path, COLUMNS), 3, [{"user": "c", "n": 3, "note": "late"}])
+    assert read(kind, tmp_path) == [("a", 1, "old", None), ("b", 2, "new", ["x", "y"]), ("c", 3, "late", None)]
+    with pytest.raises(hr.SchemaError, match=r"column 'n' of .* is bigint, and results have it as string"):
+        lake(kind, tmp_path, schema("user string, n string"))
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_small_files_are_united_and_nothing_of_them_is_lost(kind: str, tmp_path: Path) -> None:
+    output = lake(kind, tmp_path, COLUMNS, (), compact_every=4)
+    for epoch in range(1, 10):
+        put(output, epoch, [{"user": "a", "n": epoch, "note": None}])
+        # A commit that is there is not made again behind the one that united files.
+        assert not output.write(Writer("job", "sink"), epoch, Changes(pl.DataFrame()), None)
+    assert [row[1] for row in read(kind, tmp_path)] == list(range(1, 10))
+    files = DeltaTable(tmp_path).file_uris() if kind == "delta" else list(output._table().scan().plan_files())
+    assert len(files) <= 5

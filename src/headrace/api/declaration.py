@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from headrace.api.stream import Names, Stream
+from headrace.api.stream import Names, Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike
@@ -51,6 +51,20 @@ class Declaration:
             source.check(node.columns)
         self._sources[name] = node
         return Stream(self, node)
+
+    def table(self, name: str, schema: SchemaLike, *, key: Names, source: Any) -> Table:
+        """A topic of another system as a table: its latest record of each key holds, and a record without a value removes its key.
+
+        With `source=hr.kafka("users", ...)` that is a compacted topic and its tombstones. Records of a key count in the order of the
+        topic.
+        """
+        at, keys = caller(), (key,) if isinstance(key, str) else tuple(key)
+        if not keys or not hasattr(source, "as_table"):
+            raise PlanError(
+                f"table {name!r} has no key, or no source that tells what is removed", hint='key="id", source=hr.kafka(...)', where=at
+            )
+        stream = self.stream(name, schema, key=keys, source=source.as_table(keys))
+        return stream.to_table(keys)
 
     def view(self, name: str, stream: Stream, *, key: Names = ()) -> None:
         """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 # Why a record could not be decoded, and the record as text; the engine sends these to the dead letters.
 PROBLEM, RECORD = "_problem", "_record"
+# Of a table: 1 if a record holds from now on, -1 if it removes its key.
+OP = "_op"
 
 Position = Mapping[int, int]
 
@@ -27,6 +29,10 @@ class Input(Protocol):
 
     def beginning(self) -> Position:
         """Where a new job starts."""
+        ...
+
+    def earliest(self, partitions: Sequence[int]) -> Position:
+        """The first record there is of some partitions, which came after the job began."""
         ...
 
     def end(self) -> Position:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from headrace.connectors.output import Writer
+from headrace.core.durations import spelled
+from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import outputs_of
 from headrace.log import Log
 from headrace.plan.plan import Plan
+
+_PAUSE = 0.02
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,18 @@ class Epochs:
 
     def rows(self) -> list[dict[str, Any]]:
         return [{"output": name, "epoch": epoch} for name, epoch in self.outputs.items()]
+
+
+def wait_for(name: str, settings: Settings, epoch: int, patience: timedelta) -> None:
+    """Return when a job is done with an epoch: then every task has written what it made in it."""
+    place, deadline = JobDirectory(settings.home, name), time.monotonic() + patience.total_seconds()
+    while (reached := place.committed_epoch()) < epoch:
+        if time.monotonic() > deadline:
+            raise JobError(
+                f"job {name!r} has not come to epoch {epoch} within {spelled(patience)}: it is at {reached}",
+                hint="is it running, and has it records to take in? wait longer with timeout=",
+            )
+        time.sleep(_PAUSE)
 
 
 def epochs_of(plan: Plan, settings: Settings, log: Log) -> Epochs:

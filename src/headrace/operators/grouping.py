@@ -18,6 +18,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState, Located
 from headrace.operators.memory import Memory
+from headrace.operators.sides import OFFSET
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.plan.aggregation import GroupAggregate
@@ -57,7 +58,7 @@ class TableSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The last record of each key in a batch."""
-        ordered = records.drop(ROW, strict=False).with_row_index("_row").sort(TIME, "_row", nulls_last=False).drop("_row")
+        ordered = records.drop(ROW, strict=False).sort(*_arrival(records), maintain_order=True, nulls_last=False)
         return Entered(ordered.unique(subset=list(self.by), keep="last", maintain_order=True), records.height)
 
     def closing(self, moment: int) -> int:
@@ -178,7 +179,7 @@ class Latest(KeyedTable):
         new = pl.concat(arrived.rows)
         if OP not in new.columns:
             new = added(new)
-        new = new.with_columns(pl.col(TIME).alias(LAST)).sort(LAST, maintain_order=True, nulls_last=False)
+        new = new.with_columns(pl.col(TIME).alias(LAST)).sort(*_arrival(new), maintain_order=True, nulls_last=False)
         new = new.unique(subset=self._key, keep="last", maintain_order=True)
         old = self._present(new, time)
         results = []
@@ -197,6 +198,11 @@ class Latest(KeyedTable):
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.drop(LAST, GONE, strict=False)
+
+
+def _arrival(records: pl.DataFrame) -> list[str]:
+    """What puts records in order. Several tasks may have read one partition: what came later has the higher offset."""
+    return [TIME, OFFSET] if OFFSET in records.columns else [TIME]
 
 
 @operator_of.register

@@ -70,12 +70,17 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._job.clock.now() if self._moment is None else self._moment
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
-        ends = self._ends(start, now)
+        ends: dict[str, Position] = {
+            name: self._target[name] if self._target is not None else source.end() for name, source in self._job.inputs.items()
+        }
+        begun = self._begun(start, ends)
+        known = {**start, "positions": _started(start, begun)}
+        ends = self._aligned(known, ends, now)
         for name, source in self._job.inputs.items():
-            ahead = source.ahead(_numbers(start["positions"][name]), ends[name], rows, believed[name])
+            ahead = source.ahead(_numbers(known["positions"][name]), ends[name], rows, believed[name])
             positions[name] = _texts(ahead.position)
             moved |= positions[name] != start["positions"][name]
-            progress[name] = self._progress(name, start, ahead, now)
+            progress[name] = self._progress(name, known, ahead, now)
         timed = [reach for name, reach in progress.items() if self._job.watermarks[name] is not None]
         watermark, idle = united(timed, start["watermark"])
         ended = bool(start["ended"])
@@ -98,6 +103,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             "taken_at": clock if moved else taken_at,
             "limits": believed,
             "ended": ended,
+            **({"begun": begun} if begun else {}),
         }
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -105,11 +111,12 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         clocks = (start.get("clock", BEGINNING), end.get("clock", BEGINNING))
         time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], *clocks)
+        firsts = _started(start, end.get("begun", {}))
         ranges = [
-            Range(name, int(partition), start["positions"][name].get(partition, 0), last)
+            Range(name, int(partition), firsts[name].get(partition, 0), last)
             for name, positions in end["positions"].items()
             for partition, last in positions.items()
-            if last > start["positions"][name].get(partition, 0)
+            if last > firsts[name].get(partition, 0)
         ]
         shares = balanced(ranges, self._job.tasks)
         return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
@@ -126,12 +133,9 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         number, ranges, time, limits = partition.value
         yield batch_of(self._job, ranges, time, limits, beats=number == 0)
 
-    def _ends(self, start: Offset, now: int) -> dict[str, Position]:
+    def _aligned(self, start: Offset, ends: dict[str, Position], now: int) -> dict[str, Position]:
         """How far each source may be read in an epoch."""
         job = self._job
-        ends: dict[str, Position] = {
-            name: self._target[name] if self._target is not None else source.end() for name, source in job.inputs.items()
-        }
         if not job.aligned:
             return ends
         standings = {
@@ -142,6 +146,14 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, source in job.inputs.items() if (rule := job.watermarks[name]) is not None
         }  # fmt: skip
         return {**ends, **aligned(standings, job.aligned, now)}
+
+    def _begun(self, start: Offset, ends: Mapping[str, Position]) -> dict[str, dict[str, int]]:
+        """Where partitions begin that were not there before: retention may have taken their first records already.
+
+        It is in the offset, so that an epoch that is repeated begins where it did.
+        """
+        fresh = {name: [partition for partition in end if str(partition) not in start["positions"][name]] for name, end in ends.items()}
+        return {name: _texts(self._job.inputs[name].earliest(partitions)) for name, partitions in fresh.items() if partitions}
 
     def _progress(self, name: str, start: Offset, ahead: Ahead, now: int) -> Progress:
         """How far a stream's event time is when the records ahead are taken in."""
@@ -173,6 +185,11 @@ def job_source(job: Job) -> type[DataSource]:
             return JobReader(job)
 
     return JobSource
+
+
+def _started(start: Offset, begun: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Where each partition of each source goes on, or begins."""
+    return {name: {**begun.get(name, {}), **positions} for name, positions in start["positions"].items()}
 
 
 def _texts(position: Mapping[int, int]) -> dict[str, int]:

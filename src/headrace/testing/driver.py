@@ -18,7 +18,7 @@ from headrace.core.errors import PlanError, SchemaError
 from headrace.core.keys import encode_keys, partitions_of
 from headrace.core.schema import ddl
 from headrace.operators.accounting import Accounting
-from headrace.operators.changes import OP, as_upserts
+from headrace.operators.changes import OP, RETRACT, as_upserts
 from headrace.operators.compiler import compiled
 from headrace.operators.disorder import Lateness
 from headrace.operators.hot import HotKey, hot_topic, hottest
@@ -73,6 +73,13 @@ class TestDriver:
         now = self._now if self._now is not None else max([*latest.values(), 0])
         self._observe({stream: latest}, now, {stream: self._lateness(source, records)})
         self._run({stream: records}, *self._time())
+
+    def remove(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Let a table of another system (`app.table`) lose rows, each told by its key: what a tombstone does."""
+        source = self._source(table)
+        if not getattr(source.connector, "table_by", ()):
+            raise PlanError(f"{table!r} is no table that rows are removed from", hint='app.table("name", ..., source=hr.kafka(...))')
+        self._run({table: self._records(source, rows).with_columns(pl.lit(RETRACT, pl.Int8).alias(OP))}, *self._time())
 
     def wait(self, time: Duration) -> None:
         """The wall clock moves on and nothing comes: what has been silent for `idle` holds event time back no longer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -25,6 +25,9 @@ class Listed:
     """An input whose partitions are lists of event times."""
 
     partitions: list[list[int]]
+
+    def earliest(self, partitions: Sequence[int]) -> Position:
+        return dict.fromkeys(partitions, 0)
 
     def beginning(self) -> Position:
         return dict.fromkeys(range(len(self.partitions)), 0)

@@ -13,7 +13,7 @@ would hold every result back by one epoch, and until the next record where a str
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -64,6 +64,9 @@ class KafkaInput:
                 held = f"it begins at {earliest[partition]}" if partition in earliest else f"it has {len(partitions)} partitions"
                 raise SettingsError(f"topic {self.source.topic!r} has no offset {offset} in partition {partition}: {held}")
         return {**earliest, **start}
+
+    def earliest(self, partitions: Sequence[int]) -> Position:
+        return self._offsets(list(partitions), "earliest")
 
     def end(self) -> Position:
         return self._offsets(self._partitions(), "latest")

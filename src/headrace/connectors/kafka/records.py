@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.connectors.input import PROBLEM, RECORD
+from headrace.connectors.input import OP, PROBLEM, RECORD
+from headrace.connectors.kafka.keys import decode_key
 from headrace.connectors.kafka.topic import HEADERS, KafkaTopic
 from headrace.core.schema import TIMESTAMP
 from headrace.schema.codecs.decoded import Codec
@@ -32,6 +33,7 @@ class Records:
                 pa.field("_offset", pa.int64()),
                 pa.field(PROBLEM, pa.string()),
                 pa.field(RECORD, pa.string()),
+                *([pa.field(OP, pa.int8())] if source.table_by else []),
             ]
         )
 
@@ -44,6 +46,8 @@ class Records:
         """The records of some messages, in their order."""
         values = [message.value() for message in messages]
         columns, bad = self._decoded(values)
+        if self._source.table_by:
+            self._remove(messages, columns, bad)
         for name, option in self._source.taken.items():
             if name in self._columns.names:
                 columns[name] = _AROUND[option](messages, self._columns.field(name).type, bad)
@@ -53,6 +57,26 @@ class Records:
         columns["_partition"] = pa.array(np.fromiter((message.partition() for message in messages), np.int32, len(values)))
         columns["_offset"] = pa.array(np.fromiter((message.offset() for message in messages), np.int64, len(values)))
         return pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+
+    def _remove(self, messages: Sequence[Any], columns: dict[str, pa.Array], bad: dict[int, str]) -> None:
+        """Let tombstones remove their keys."""
+        removed: dict[int, Mapping[str, Any]] = {}
+        fields = [self._columns.field(name) for name in self._source.table_by if name in self._columns.names]
+        for place, message in enumerate(messages):
+            if message.value() is None:
+                try:
+                    removed[place] = decode_key(message.key() or b"", fields)
+                except ValueError as error:
+                    bad[place] = f"a tombstone whose key says nothing: {error}"
+                    continue
+                bad.pop(place, None)
+        columns[OP] = pa.array(np.array([-1 if place in removed else 1 for place in range(len(messages))], np.int8))
+        if removed:
+            for column in (field for field in fields if field.name in columns):
+                values = columns[column.name].to_pylist()
+                for place, key in removed.items():
+                    values[place] = key[column.name]
+                columns[column.name] = pa.array(values, column.type)
 
     def _decoded(self, values: list[bytes | None]) -> tuple[dict[str, pa.Array], dict[int, str]]:
         bad = {place: _TOMBSTONE for place, value in enumerate(values) if value is None}

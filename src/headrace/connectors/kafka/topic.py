@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +24,7 @@ Start: TypeAlias = str | datetime | Mapping[int, int]
 
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("name", pa.string()), pa.field("value", pa.binary())])))
 _ISOLATIONS = ("read_committed", "read_uncommitted")
-_SECRET = ("password", "secret", "private", "credential", "token", ".pem")
+_SECRET = ("password", "secret", "private", "credential", "token", ".pem", "oauthbearer.config")
 # What a source stands on; with other values records would be lost or read twice.
 _OURS = {
     "bootstrap.servers": "servers=", "group.id": "group=", "isolation.level": "isolation=", "auto.offset.reset": "start=",
@@ -53,6 +53,8 @@ class KafkaTopic:
     append_only: bool = False
     at_least_once: bool = False
     patience: timedelta = timedelta(minutes=1)
+    table_by: tuple[str, ...] = ()
+    """As a table, the columns that a record's key holds."""
 
     def __post_init__(self) -> None:
         if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
@@ -77,6 +79,10 @@ class KafkaTopic:
         payload = self.payload(columns)
         if len(payload):
             self.format.codec(payload)
+
+    def as_table(self, key: tuple[str, ...]) -> KafkaTopic:
+        """The topic as a table: its latest record of each key holds, and a tombstone removes it."""
+        return replace(self, table_by=key)
 
     def input(self, columns: pa.Schema, time: str | None, app: str) -> KafkaInput:
         """The topic as an app's job reads it."""

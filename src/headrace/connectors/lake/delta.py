@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
+from headrace.connectors.lake.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.connectors.staging import REMOVED
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,13 @@ class DeltaOutput(StagedOutput):
     directory: Path
     columns: pa.Schema
     key: tuple[str, ...]
+    compact_every: int = 0
 
     def prepare(self, tasks: int) -> None:
         DeltaTable.create(self.directory, self.columns, mode="ignore")
+        table = DeltaTable(self.directory)
+        if new := added(pa.schema(table.schema().to_arrow()), self.columns, f"Delta table {self.directory}"):
+            table.alter.add_columns(Schema.from_arrow(pa.schema(new)).fields)
 
     @property
     def staged_in(self) -> Path:
@@ -35,11 +44,29 @@ class DeltaOutput(StagedOutput):
 
     def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
         properties = CommitProperties(app_transactions=[Transaction(f"{writer.job}/{writer.sink}", epoch)])
-        if not self.key:
-            write_deltalake(self.directory, rows, mode="append", commit_properties=properties)
-            return
+        if self.key:
+            self._merge(rows, properties)
+        else:
+            # Columns that results no longer have stay, and are null.
+            write_deltalake(self.directory, rows, mode="append", schema_mode="merge", commit_properties=properties)
+        table = DeltaTable(self.directory)
+        if self.compact_every and table.version() % self.compact_every == 0:
+            _compact(table)
+
+    def _merge(self, rows: pa.Table, properties: CommitProperties) -> None:
         same = " AND ".join(f'held."{name}" IS NOT DISTINCT FROM made."{name}"' for name in self.key)
         merge = DeltaTable(self.directory).merge(rows, same, source_alias="made", target_alias="held", commit_properties=properties)
         values = {f'"{name}"': f'made."{name}"' for name in self.columns.names}
         kept = f"made.{REMOVED} = false"
         merge.when_matched_delete(f"made.{REMOVED}").when_matched_update(values, kept).when_not_matched_insert(values, kept).execute()
+
+
+def _compact(table: DeltaTable) -> None:
+    """Unite small files, and remove those that nobody has needed for a week, as the table says."""
+    try:
+        table.optimize.compact()
+    except CommitFailedError as error:
+        # Somebody else changed these files meanwhile; the next time does.
+        _log.info("the small files of %s stay for now: %s", table.table_uri, error)
+        return
+    table.vacuum(dry_run=False)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.connectors.lake.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 
@@ -24,6 +25,9 @@ class ParquetOutput(StagedOutput):
 
     def prepare(self, tasks: int) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
+        newest = max(self.directory.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns, default=None)
+        if newest is not None:
+            added(pq.read_schema(newest), self.columns, f"the Parquet files in {self.directory}")
 
     @property
     def staged_in(self) -> Path:

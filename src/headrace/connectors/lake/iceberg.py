@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +10,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.upsert_util import create_match_filter
 
 from headrace.connectors.kept import Kept
+from headrace.connectors.lake.evolution import added
 from headrace.connectors.lake.tables import IcebergTarget
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.connectors.staging import REMOVED
 
+_log = logging.getLogger(__name__)
+_MOST_REWRITTEN = 256 << 20
+_PROPERTIES = {"commit.manifest-merge.enabled": "true"}
 _catalogs = Kept[SqlCatalog](close=SqlCatalog.close)
 
 
@@ -33,7 +39,10 @@ class IcebergOutput(StagedOutput):
         self.target.warehouse.mkdir(parents=True, exist_ok=True)
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(self.target.table.rpartition(".")[0])
-        catalog.create_table_if_not_exists(self.target.table, schema=self.columns)
+        table = catalog.create_table_if_not_exists(self.target.table, schema=self.columns, properties=_PROPERTIES)
+        if new := added(table.schema().as_arrow(), _widened(self.columns), self.target):
+            with table.update_schema() as change:
+                change.union_by_name(pa.schema(new))
 
     @property
     def staged_in(self) -> Path:
@@ -49,6 +58,7 @@ class IcebergOutput(StagedOutput):
             else:
                 transaction.append(rows)
             transaction.set_properties({_property(writer.job, writer.sink): str(epoch)})
+        self._compact()
 
     def _merge(self, transaction: Transaction, rows: pa.Table) -> None:
         gone = rows.filter(pc.field(REMOVED)).drop_columns([REMOVED])
@@ -61,6 +71,18 @@ class IcebergOutput(StagedOutput):
         if kept.num_rows:
             transaction.upsert(kept, join_cols=list(self.key))
 
+    def _compact(self) -> None:
+        """Write a table of many small files anew as one, in one transaction; pyiceberg has no way to unite a part of them."""
+        table, every = self._table(), self.target.compact_every
+        files = table.inspect.files() if every else None
+        if files is None or files.num_rows < every or pc.sum(files["file_size_in_bytes"]).as_py() > _MOST_REWRITTEN:
+            return
+        try:
+            table.overwrite(table.scan().to_arrow())
+        except CommitFailedException as error:
+            # Somebody else changed the table meanwhile; the next time does.
+            _log.info("the small files of %s stay for now: %s", self.target, error)
+
     def _table(self) -> Table:
         return self._catalog().load_table(self.target.table)
 
@@ -69,6 +91,11 @@ class IcebergOutput(StagedOutput):
         return _catalogs.get(
             target, lambda: SqlCatalog("headrace", uri=target.catalog.reveal(), warehouse=target.warehouse.absolute().as_uri())
         )
+
+
+def _widened(columns: pa.Schema) -> pa.Schema:
+    """The columns as Iceberg holds them: its whole numbers have 32 bits or more."""
+    return pa.schema([column.with_type(pa.int32()) if column.type in (pa.int8(), pa.int16()) else column for column in columns])
 
 
 def _property(job: str, sink: str) -> str:

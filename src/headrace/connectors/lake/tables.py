@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -45,6 +45,7 @@ class DeltaTarget:
     directory: Path
     key: tuple[str, ...] = ()
     append_only: bool = False
+    compact_every: int = 100
 
     @property
     def replaces(self) -> bool:
@@ -58,7 +59,7 @@ class DeltaTarget:
         """The table as a job writes it."""
         from headrace.connectors.lake.delta import DeltaOutput
 
-        return DeltaOutput(self.directory, columns, key)
+        return DeltaOutput(self.directory, columns, key, self.compact_every)
 
     def __str__(self) -> str:
         return f"Delta table {self.directory}"
@@ -73,6 +74,7 @@ class IcebergTarget:
     catalog: Secret
     key: tuple[str, ...] = ()
     append_only: bool = False
+    compact_every: int = 100
 
     def __post_init__(self) -> None:
         if len(self.table.split(".")) < 2 or not all(self.table.split(".")):
@@ -107,16 +109,17 @@ def parquet(directory: str | Path) -> ParquetFiles:
     return ParquetFiles(Path(directory))
 
 
-def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: bool = False) -> DeltaTarget:
+def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: bool = False, compact_every: int = 100) -> DeltaTarget:
     """A Delta table as the target of a sink, exactly once: one commit for each epoch, which holds its number.
 
     Facts are added or, with `key`, replace earlier ones; results that change replace and remove rows by their key. The table is made if
-    it is not there.
+    it is not there; columns that results have since then are added to it. After every `compact_every` commits small files are united,
+    and those that are not part of the table for a week are removed; 0 leaves them.
 
     >>> str(delta("lake/views_per_url"))
     'Delta table lake/views_per_url'
     """
-    return DeltaTarget(Path(directory), (key,) if isinstance(key, str) else tuple(key), append_only)
+    return DeltaTarget(Path(directory), (key,) if isinstance(key, str) else tuple(key), append_only, compact_every)
 
 
 def iceberg(
@@ -125,13 +128,15 @@ def iceberg(
     warehouse: str | Path,
     catalog: str | Secret | None = None,
     key: str | Sequence[str] = (),
-    append_only: bool = False,
+    **options: Any,
 ) -> IcebergTarget:
     """A table of an Iceberg catalog as the target of a sink, exactly once: one transaction for each epoch, with its number in a property.
 
     `table` is `namespace.table`; its files are under `warehouse`, a directory. `catalog` is the address of the database that holds the
     catalog, whose name is `headrace`; by default SQLite in the warehouse. Facts are added or, with `key`, replace earlier ones; results
-    that change replace and remove rows by their key. The table is made if it is not there.
+    that change replace and remove rows by their key. The table is made if it is not there; columns that results have since then are
+    added to it. Options are `append_only`, and `compact_every`: a table of so many files, 100, and not more than 256 MiB is written anew
+    as one; 0 leaves it.
 
     >>> str(iceberg("shop.views_per_url", warehouse="lake"))
     'Iceberg table shop.views_per_url'
@@ -139,4 +144,4 @@ def iceberg(
     place = Path(warehouse)
     address = catalog if catalog is not None else f"sqlite:///{place.absolute()}/catalog.db"
     hidden = address if isinstance(address, Secret) else Secret(address)
-    return IcebergTarget(table, place, hidden, (key,) if isinstance(key, str) else tuple(key), append_only)
+    return IcebergTarget(table, place, hidden, (key,) if isinstance(key, str) else tuple(key), **options)

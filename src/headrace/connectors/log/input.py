@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,9 @@ class LogInput:
 
     def beginning(self) -> Position:
         return {partition.index: partition.state().start for partition in self._partitions()}
+
+    def earliest(self, partitions: Sequence[int]) -> Position:
+        return {partition.index: partition.state().start for partition in self._partitions() if partition.index in partitions}
 
     def end(self) -> Position:
         return {partition.index: partition.state().visible for partition in self._partitions()}

@@ -61,6 +61,8 @@ def _connect(target: PostgresTable) -> Connection:
     # What the user's own words say comes first.
     connection = psycopg.connect(autocommit=True, **{**_SETTINGS, **conninfo_to_dict(target.dsn.reveal())})
     connection.execute("SET client_min_messages = warning")
+    # Moments are written without their zone.
+    connection.execute("SET TIME ZONE 'UTC'")
     # A writer that was frozen in its transaction gives the locks back.
     connection.execute("SET idle_in_transaction_session_timeout = '60s'")
     return connection
