@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 MARK = "HEADRACE_TEST_RUN"
@@ -30,8 +31,25 @@ def wait_until_gone(run: str, seconds: float) -> None:
 def kill(run: str) -> None:
     """End all of them at once, as a power cut would; also those that are born meanwhile."""
     while alive := processes_of(run):
-        for pid in alive:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        _signal(alive, signal.SIGKILL)
+
+
+def freeze(run: str, but: int) -> None:
+    """Let none of them go on, as a machine that swaps or a hypervisor that pauses would; one is left out."""
+    frozen: set[int] = set()
+    while fresh := set(processes_of(run)) - frozen - {but}:
+        _signal(fresh, signal.SIGSTOP)
+        frozen |= fresh
+
+
+def wake(run: str) -> None:
+    """Let what was frozen go on."""
+    _signal(processes_of(run), signal.SIGCONT)
+
+
+def _signal(processes: Iterable[int], number: signal.Signals) -> None:
+    for pid in processes:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue

@@ -30,10 +30,13 @@ from headrace.log.errors import UnknownTopic
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
-from tests.support.marked import MARK, kill, wait_until_gone
+from headrace.testing.faults import FAILPOINTS, recorded
+from tests.support.marked import MARK, freeze, kill, wait_until_gone, wake
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECORDS, ROWS_PER_EPOCH, URLS = 15_000, 1_500, 50
+# Of which failpoints this job passes all.
+AREAS = ("job", "source", "state", "sink")
 APP = """
 import headrace as hr
 
@@ -70,6 +73,8 @@ class Job:
     def __init__(self, directory: Path, servers: Servers) -> None:
         self.file = directory / "app.py"
         self.home = directory / "home"
+        self.command = [sys.executable, "-m", "headrace", "run", str(self.file)]
+        self.passed = directory / "passed"
         self.servers = servers
         self.thirds = hr.kafka("thirds", servers=servers.kafka.bootstrap).input(schema("url string, number bigint"), None, "test")
         self.lake, self.files = directory / "lake", directory / "files"
@@ -101,8 +106,13 @@ class Job:
     def running(self, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         run = uuid.uuid4().hex
         # The second compiler costs more than these few epochs gain by it.
-        environment = {**os.environ, MARK: run, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-        command = [sys.executable, "-m", "headrace", "run", str(self.file), "--rows-per-epoch", str(ROWS_PER_EPOCH), *options]
+        environment = {
+            **os.environ,
+            MARK: run,
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+            "HEADRACE_FAILPOINTS": f"*=record({self.passed})",
+        }
+        command = [*self.command, "--rows-per-epoch", str(ROWS_PER_EPOCH), *options]
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
             try:
                 yield process, run
@@ -153,15 +163,33 @@ def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(
     tmp_path: Path, postgres: PostgresServer, kafka: KafkaServer, redis: RedisServer
 ) -> None:
     job = Job(tmp_path, Servers(postgres, kafka, redis))
-    for moves, probe in zip((3, 2, 2), job.probes().values(), strict=True):
+    in_database, in_kafka, accounted = job.probes().values()
+    with job.running() as (process, run):
+        _wait_for_moves(in_database, 3, process)
+        kill(run)
+    with job.running() as (driver, replaced):
+        _wait_for_moves(in_kafka, 2, driver)
+        _refuse_a_second_driver(job, driver)
+        # Spark and its workers stand still, amid an epoch, while their driver dies and a new run goes on without them.
+        freeze(replaced, but=driver.pid)
+        driver.kill()
         with job.running() as (process, run):
-            _wait_for_moves(probe, moves, process)
+            _wait_for_moves(accounted, 2, process)
+            wake(replaced)
+            wait_until_gone(replaced, 60)
+            _wait_for_moves(accounted, 1, process)
             kill(run)
     with job.running("--until", "end") as (process, run):
         out, err = process.communicate(timeout=280)
         assert process.returncode == 0, err.decode()
         wait_until_gone(run, 20)
     _check(job, [json.loads(line) for line in out.splitlines()])
+
+
+def _refuse_a_second_driver(job: Job, first: subprocess.Popen[bytes]) -> None:
+    second = subprocess.run(job.command, capture_output=True, text=True, check=False)
+    assert second.returncode == 1
+    assert f"job 'pageviews' is running already in process {first.pid}" in second.stderr
 
 
 def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
@@ -198,3 +226,4 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert all(row["late"] == row["dead_letter"] == 0 for row in accounting)
     epochs = job.app.epochs()
     assert {name: epoch for name, epoch in epochs.outputs.items() if epoch is None or not 0 < epoch <= epochs.job} == {}
+    assert {name for name in FAILPOINTS if name.partition(".")[0] in AREAS} <= set(recorded(job.passed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.core import failpoints
 from headrace.jobs.directory import JobDirectory
 from headrace.spark.job import Job
 
@@ -17,6 +18,8 @@ class Publisher:
         """Publish up to the last epoch that Spark has committed."""
         epoch = self._place.committed_epoch()
         if epoch > self._epoch:
+            failpoints.reach("job.publish.before")
             for name, output in self._job.outputs.items():
                 output.publish(self._job.id, name, epoch)
+            failpoints.reach("job.publish.after")
             self._epoch = epoch

@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructType
 
+from headrace.core import failpoints
 from headrace.operators.accounting import Accounting
 from headrace.operators.contract import Stateful
 from headrace.operators.packet import Packet
@@ -49,6 +50,7 @@ class Level(StatefulProcessor):
         shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
         stored = self._blobs.getValue((_MANIFEST,))
         manifest: dict[str, Any] = json.loads(bytes(stored[0])) if stored is not None else {"epoch": 0, "operators": {}}
+        failpoints.reach("state.change.before")
         accounting, made, states = Accounting(), list[Packet](), dict[str, Stateful]()
         for name in self._operators:
             store = _SparkStore(self._blobs, name)
@@ -64,6 +66,7 @@ class Level(StatefulProcessor):
             _held[self._job.id, name, shard] = (time.epoch, state)
         manifest["epoch"] = time.epoch
         self._blobs.updateValue((_MANIFEST,), (json.dumps(manifest).encode(),))
+        failpoints.reach("state.change.after")
         passing = (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
         if self._writes:
             self._writing.take_rows(passing)

@@ -64,7 +64,9 @@ class Writing:
             self._write(target, changes_of(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ())))
         rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.entries()]
         if rows:
+            failpoints.reach("sink.accounting.before")
             self._write(f"{self._job.name}.accounting", Changes(pl.DataFrame(rows)))
+            failpoints.reach("sink.accounting.after")
 
     def _keep(self, packets: Iterable[Packet]) -> None:
         for packet in packets:

@@ -1,0 +1,60 @@
+"""Every failpoint of this package: its name, and what is done and what is not when a process comes to it."""
+
+from __future__ import annotations
+
+FAILPOINTS: dict[str, str] = {
+    # the log
+    "disk.write.before": "the log is about to write bytes to a file",
+    "disk.write.after": "the log has written bytes that no sync has made durable",
+    "disk.sync.before": "the log is about to make the bytes of a file durable",
+    "disk.sync.after": "the bytes of a file of the log are durable, and nobody was told",
+    "disk.truncate.before": "the log is about to cut off the end of a file",
+    "disk.truncate.after": "the end of a file of the log is cut off",
+    "disk.rename.before": "the log is about to put a whole file in its place",
+    "disk.rename.after": "a file of the log is in its place, and its directory is not synced",
+    "disk.remove.before": "the log is about to remove a file",
+    "disk.remove.after": "a file of the log is removed, and its directory is not synced",
+    "disk.sync_directory.before": "the log is about to make names in a directory durable",
+    "disk.sync_directory.after": "names in a directory of the log are durable",
+    # a job: its driver
+    "job.begin.after": "a run holds the job and has written down what is fixed for its life; its outputs are not made",
+    "job.start.before": "topics and tables are there, the run has its number, and its query is not started",
+    "job.publish.before": "an epoch is committed, and tables of files do not show it",
+    "job.publish.after": "an epoch is committed and shown by all outputs",
+    "job.stop.before": "the last epoch of a run is done with, and its query is not stopped",
+    # a job: planning and reading
+    "source.plan.before": "an epoch is about to be planned: which records, and which watermark",
+    "source.plan.after": "an epoch is planned, and its offsets are not written down",
+    "source.read.before": "the offsets of an epoch are written down, and a task has read nothing",
+    "source.read.after": "a task has read its records, and no state has changed",
+    "source.done.before": "an epoch is committed, and its source is not told",
+    # a job: state and writing
+    "state.change.before": "a task is about to change the state of a shard",
+    "state.change.after": "the state of a shard is changed in the store, uncommitted, and nothing is written",
+    "sink.write.before": "a task is about to write an epoch to one of its outputs",
+    "sink.write.after": "an output has an epoch of a task; other outputs may not, and the state is not committed",
+    "sink.accounting.before": "all outputs have an epoch of a task, and the accounting has not",
+    "sink.accounting.after": "outputs and accounting have an epoch of a task, and the state is not committed",
+    # sinks
+    "postgres.load.before": "a transaction has claimed its writer's row, and has no rows",
+    "postgres.commit.before": "rows and epoch are in a transaction that is not committed",
+    "postgres.commit.after": "rows and epoch are committed, and the task does not know",
+    "redis.execute.before": "the changes of an epoch are queued, and none is sent",
+    "redis.execute.after": "the changes of an epoch and its number are executed",
+    "kafka.send.before": "a producer is about to begin the transaction of an epoch",
+    "kafka.commit.before": "records and epoch are in a transaction that is not committed",
+    "kafka.commit.after": "records and epoch are committed, and the task does not know",
+    "stage.before": "a task is about to stage the file of an epoch",
+    "stage.middle": "the file of an epoch is staged under a name that nobody looks at",
+    "stage.after": "the file of an epoch is staged, and not part of its table or index",
+    "publish.commit.before": "all files of an epoch are staged, and their table or index has none of them",
+    "publish.commit.after": "a table or index has an epoch, and the staged files are not cleared away",
+    "search.commit.before": "an index in a directory is about to be committed with an epoch in it",
+    "search.commit.after": "an index in a directory has an epoch",
+    "search.bulk.before": "rows of an epoch are about to be sent to a search node",
+    "search.bulk.after": "a search node has rows of an epoch, and no note of the epoch",
+    "search.mark.before": "a search node is about to note a run or an epoch",
+    "search.mark.after": "a search node has noted a run or an epoch",
+    "http.request.before": "a record is about to be sent to a service",
+    "http.request.after": "a service has answered, and the task does not know",
+}
