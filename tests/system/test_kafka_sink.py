@@ -27,6 +27,8 @@ from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
 class KafkaSubject(Subject):
     poison = "long" * 300_000
     stall = "kafka.commit.before"
+    history = True
+    away = (hr.ConnectorError,)
 
     def __init__(self, server: KafkaServer, key: tuple[str, ...], **options: Any) -> None:
         self.key = key
@@ -43,10 +45,19 @@ class KafkaSubject(Subject):
         latest = dict(found)
         return [json.loads(value) for value in latest.values() if value is not None]
 
-    def messages(self) -> list[Any]:
-        source = self.target.input(COLUMNS, None, "reader")
+    def parts(self) -> list[list[dict[str, Any]]]:
+        """A table is observed by all its messages, which tell more than the latest do."""
+        found: dict[int, list[dict[str, Any]]] = {0: [], 1: []}
+        # One client is for one thread.
+        for message in self.messages("observer"):
+            if message.value() is not None:
+                found[message.partition()].append(json.loads(message.value()))
+        return [found[0], found[1]]
+
+    def messages(self, group: str = "reader") -> list[Any]:
+        source = self.target.input(COLUMNS, None, group)
         spans = {partition: (0, end) for partition, end in source.end().items() if end}
-        return [message for part in messages(self.target, "reader", spans) for message in part]
+        return [message for part in messages(self.target, group, spans) for message in part]
 
 
 @pytest.fixture(autouse=True)

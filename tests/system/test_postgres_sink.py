@@ -28,6 +28,7 @@ _numbers = itertools.count()
 class PostgresSubject(Subject):
     poison = "a\0b"
     stall = "postgres.commit.before"
+    away = (psycopg.OperationalError,)
 
     def __init__(self, server: PostgresServer, key: tuple[str, ...]) -> None:
         self.key = key

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from redis import Redis
+from redis import Redis, exceptions
 
 import headrace as hr
 from headrace.connectors.redis.output import RedisOutput
@@ -23,9 +23,10 @@ _numbers = itertools.count()
 class RedisSubject(Subject):
     key = KEY
     stall = "redis.execute.before"
+    away = (exceptions.ConnectionError, exceptions.TimeoutError)
 
-    def __init__(self, server: RedisServer, **options: Any) -> None:
-        self.target = hr.redis(f"out-{next(_numbers)}", url=server.url, **options)
+    def __init__(self, server: RedisServer, query: str = "", **options: Any) -> None:
+        self.target = hr.redis(f"out-{next(_numbers)}", url=server.url + query, **options)
         self.client = Redis.from_url(server.url, decode_responses=True)
         self.output().prepare(2)
 
@@ -33,11 +34,20 @@ class RedisSubject(Subject):
         return self.target.output(COLUMNS, self.key)
 
     def rows(self) -> list[dict[str, Any]]:
-        names = [name for name in self.client.scan_iter(f"{self.target.tag}:*") if ":headrace:" not in name]
+        return self._read([name for name in self.client.scan_iter(f"{self.target.tag}:*") if ":headrace:" not in name])
+
+    def parts(self) -> list[list[dict[str, Any]]]:
+        return [self._read([f"{self.target.tag}:{row['user']}" for row in made(1)])]
+
+    def _read(self, names: list[str]) -> list[dict[str, Any]]:
+        """All keys at one moment."""
+        with self.client.pipeline(transaction=True) as step:
+            for name in names:
+                step.get(name) if self.target.form == "string" else step.hgetall(name)
+            held = step.execute()
         if self.target.form == "string":
-            return [json.loads(self.client.get(name)) for name in names]
-        held = [self.client.hgetall(name) for name in names]
-        return [{"user": row["user"], "n": int(row["n"]), "note": row.get("note")} for row in held]
+            return [json.loads(text) for text in held if text is not None]
+        return [{"user": row["user"], "n": int(row["n"]), "note": row.get("note")} for row in held if row]
 
 
 @pytest.mark.parametrize("form", ["hash", "string"])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.connectors.output import Fenced
-from headrace.core import failpoints
+from headrace.testing.conformance.observer import observed
 from headrace.testing.conformance.subject import Hand, Row, Subject, made, ordered
 from headrace.testing.conformance.victim import Victim
+from headrace.testing.faults import faults
 
 Case = Callable[[Subject], None]
 _MOST_STEPS = 200
@@ -86,18 +86,24 @@ def values_come_through_as_they_are(subject: Subject) -> None:
 
 
 def a_writer_killed_at_any_step_has_written_all_or_nothing(subject: Subject) -> None:
-    hand, before = Hand(subject), list[dict[str, Any]]()
+    with observed(subject):
+        kills = kill_at_every_step(subject)
+    assert kills, "the output passes no failpoint"
+
+
+def kill_at_every_step(subject: Subject, first: int = 1) -> int:
+    """Kill a writer at each failpoint that an epoch passes, and let another one repeat its epoch; how often that was."""
+    hand, before = Hand(subject), ordered(subject.rows())
     for step in range(1, _MOST_STEPS):
-        rows = made(step)
-        killed = Victim(hand.output, hand.writer, step, rows, f"*=kill@{step}").killed()
+        rows = made(first + step - 1)
+        killed = Victim(hand.output, hand.writer, first + step - 1, rows, f"*=kill@{step}").killed()
         whole = ordered(rows if subject.key else [*before, *rows])
         expect(subject, before, whole)
-        hand.write(step, rows)
+        hand.write(first + step - 1, rows)
         expect(subject, whole)
         before = whole
         if not killed:
-            assert step > 1, "the output passes no failpoint"
-            return
+            return step - 1
     raise AssertionError(f"more than {_MOST_STEPS} steps")
 
 
@@ -198,18 +204,9 @@ def expect(subject: Subject, *either: Sequence[Row]) -> None:
 
 
 def _fails(hand: Hand, step: int, rows: list[dict[str, Any]]) -> bool:
-    with _failpoints(f"*=error(EIO)@{step}"):
+    with faults(f"*=error(EIO)@{step}"):
         try:
             hand.write(step, rows)
         except Exception:  # noqa: BLE001 - whatever the output makes of it
             return True
     return False
-
-
-@contextmanager
-def _failpoints(rules: str) -> Iterator[None]:
-    failpoints.configure(rules)
-    try:
-        yield
-    finally:
-        failpoints.configure(None)

@@ -16,6 +16,7 @@ from headrace.core.schema import schema
 COLUMNS = schema("user string, n bigint, note string")
 KEY = ("user",)
 Row = Mapping[str, Any]
+Parts = list[list[dict[str, Any]]]
 
 
 class Subject(ABC):
@@ -27,6 +28,11 @@ class Subject(ABC):
     """A `note` that the system refuses, if there is such."""
     stall: str | None = None
     """A failpoint of the sink at which everything is written and nothing committed."""
+
+    history: bool = False
+    """Whether `parts` shows all that was ever written, where `rows` shows the latest of each key."""
+    away: tuple[type[Exception], ...] = ()
+    """What a reader meets while the system is away."""
 
     @cached_property
     def sink(self) -> str:
@@ -40,6 +46,10 @@ class Subject(ABC):
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
         """What a reader of the target sees now; the facts of a user in the order in which they stand there."""
+
+    def parts(self) -> Parts:
+        """The same, cut into what one commit of a task changes as a whole; all of it, unless the system knows partitions."""
+        return [self.rows()]
 
 
 class Letters:
@@ -83,6 +93,15 @@ def changes_of(rows: Sequence[Row], gone: Sequence[Row] = ()) -> Changes:
 def made(epoch: int, users: int = 6, note: str = "ok") -> list[dict[str, Any]]:
     """What some epoch could have made: a row for each user, with a number that goes up from epoch to epoch."""
     return [{"user": f"u{user}", "n": 100 * epoch + user, "note": note} for user in range(users)]
+
+
+def epoch_of(number: int) -> int:
+    """The epoch that made a row, by its number.
+
+    >>> epoch_of(made(3)[2]["n"])
+    3
+    """
+    return number // 100
 
 
 def ordered(rows: Sequence[Row]) -> list[dict[str, Any]]:

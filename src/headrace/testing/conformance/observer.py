@@ -1,0 +1,83 @@
+"""Reads a sink's target all the while, also while its writers and its server die, and judges what it saw."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from headrace.testing.conformance.subject import Parts, Subject, epoch_of
+
+_PAUSE = 0.02
+
+
+@dataclass
+class Seen:
+    """What a reader has seen of the epochs of one writer, each of which has a row for every user."""
+
+    snapshots: set[tuple[tuple[tuple[str, int], ...], ...]] = field(default_factory=set)
+    last: Parts = field(default_factory=list)
+    looks: int = 0
+
+    def take(self, parts: Parts) -> None:
+        self.looks += 1
+        self.last = parts
+        self.snapshots.add(tuple(tuple((str(row["user"]), int(row["n"])) for row in part) for part in parts))
+
+    def faults(self, *, table: bool) -> list[str]:
+        """What should not have been seen; a part of a target is what one commit changes as a whole."""
+        users = [{str(row["user"]) for row in part} for part in self.last]
+        found = [fault for snapshot in sorted(self.snapshots) for fault in _faults(snapshot, users, table=table)]
+        return sorted(set(found))
+
+
+@contextmanager
+def observed(subject: Subject) -> Iterator[Seen]:
+    """Look at a target while the block runs, and once more at its end; where it cannot be reached for a while, wait."""
+    seen, over = Seen(), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            with suppress(*subject.away):
+                seen.take(subject.parts())
+            time.sleep(_PAUSE)
+
+    thread = threading.Thread(target=look, name="observer", daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+    assert seen.looks, "the observer saw nothing"
+    seen.take(subject.parts())
+    assert (wrong := seen.faults(table=bool(subject.key) and not subject.history)) == [], wrong
+
+
+def _faults(snapshot: tuple[tuple[tuple[str, int], ...], ...], users: list[set[str]], *, table: bool) -> Iterator[str]:
+    for place, rows in enumerate(snapshot):
+        # Before the first rows of a part came, its users are known from later ones.
+        expected = users[place] if place < len(users) else set()
+        by_epoch: dict[int, Counter[str]] = defaultdict(Counter)
+        for user, number in rows:
+            by_epoch[epoch_of(number)][user] += 1
+        for epoch, count in by_epoch.items():
+            if set(count) != expected:
+                yield f"a part of epoch {epoch}: {sorted(count)} of {sorted(expected)}"
+            if max(count.values()) > 1:
+                yield f"epoch {epoch} twice"
+        if table and len(by_epoch) > 1:
+            yield f"epochs {sorted(by_epoch)} of a table at once"
+        if not table:
+            yield from _disorder(rows)
+
+
+def _disorder(rows: tuple[tuple[str, int], ...]) -> Iterator[str]:
+    last: dict[str, int] = {}
+    for user, number in rows:
+        if number < last.get(user, number):
+            yield f"{user}: {number} after {last[user]}"
+        last[user] = number

@@ -1,0 +1,114 @@
+"""Servers that are killed, restarted and stalled amid an epoch: it is there once in the end, and readers never see a part of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from headrace.connectors.kafka import channel, client
+from headrace.ops.servers.kafka import KafkaServer
+from headrace.ops.servers.postgres import PostgresServer
+from headrace.ops.servers.redis import RedisServer
+from headrace.ops.servers.server import Server
+from headrace.testing.conformance import KEY, Subject
+from headrace.testing.conformance.cases import expect
+from headrace.testing.conformance.observer import observed
+from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.victim import Victim
+from tests.system.test_kafka_sink import KafkaSubject
+from tests.system.test_postgres_sink import PostgresSubject
+from tests.system.test_redis_sink import RedisSubject
+
+STALL = timedelta(seconds=3)
+Fault = Callable[[Server], None]
+
+
+def killed(server: Server) -> None:
+    server.kill()
+    server.start()
+
+
+def restarted(server: Server) -> None:
+    server.restart()
+
+
+def stalled(server: Server) -> None:
+    """Longer than the clients of these tests wait for an answer."""
+    server.pause()
+    try:
+        _pass(STALL)
+    finally:
+        server.resume()
+
+
+FAULTS: tuple[Fault, ...] = (killed, restarted, stalled)
+
+
+def endure(subject: Subject, server: Server) -> int:
+    """Let each fault happen when an epoch is written and not committed; how many epochs there were."""
+    hand, before = Hand(subject), list[dict[str, object]]()
+    hand.write(1, made(1))
+    before = made(1)
+    with observed(subject):
+        for epoch, fault in enumerate(FAULTS, 2):
+            writer = Victim(hand.output, hand.writer, epoch, made(epoch), f"{subject.stall}=delay(1)@1")
+            writer.wait()
+            fault(server)
+            assert writer.end() == 0, f"the writer gave up: the server was {fault.__name__}"
+            before = made(epoch) if subject.key else [*before, *made(epoch)]
+            expect(subject, before)
+            assert not hand.write(epoch, made(epoch))
+    return len(FAULTS) + 1
+
+
+def test_postgres() -> None:
+    with PostgresServer() as server:
+        endure(PostgresSubject(server, ()), server)
+
+
+def test_redis() -> None:
+    with RedisServer() as server:
+        # What it was sent before it stalled it does when it wakes, and the writer has long asked again.
+        endure(RedisSubject(server, query="?socket_timeout=1"), server)
+
+
+@pytest.fixture
+def closed() -> Iterator[None]:
+    yield
+    channel.channels.forget()
+    client.forget()
+
+
+@pytest.mark.usefixtures("closed")
+def test_kafka() -> None:
+    brokers = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
+    with KafkaServer(settings=brokers) as server:
+        endure(KafkaSubject(server, KEY, settings={"socket.timeout.ms": 1_000}), server)
+        subject = KafkaSubject(server, (), settings={"transaction.timeout.ms": 1_000})
+        with observed(subject):
+            _a_transaction_that_took_too_long_is_done_again(subject)
+            _a_writer_of_the_same_name_shuts_out_the_first(subject)
+
+
+def _a_transaction_that_took_too_long_is_done_again(subject: Subject) -> None:
+    hand = Hand(subject)
+    late = Victim(hand.output, hand.writer, 1, made(1), f"{subject.stall}=delay(4)@1")
+    assert late.end() == 0
+    expect(subject, made(1))
+
+
+def _a_writer_of_the_same_name_shuts_out_the_first(subject: Subject) -> None:
+    hand = Hand(subject)
+    first = Victim(hand.output, hand.writer, 2, made(2), f"{subject.stall}=delay(1)@1")
+    first.wait()
+    assert hand.write(2, made(2))
+    assert first.end() == 0
+    expect(subject, [*made(1), *made(2)])
+
+
+def _pass(time: timedelta) -> None:
+    """The stall itself is the fault: nothing can be waited for."""
+    threading.Event().wait(time.total_seconds())
