@@ -52,6 +52,10 @@ class StagedOutput(ABC):
                 failpoints.reach("publish.commit.after")
             staging.remove(number)
 
+    def forget(self, job: str, sink: str, epoch: int) -> None:
+        """Take back what is staged of an epoch, and of those after it, that no reader has seen."""
+        Staging(self.staged_in, job, sink).forget(epoch)
+
     def last_epoch(self, writer: Writer) -> int | None:
         epoch = self.committed(writer.job, writer.sink)
         return None if epoch < 0 else epoch

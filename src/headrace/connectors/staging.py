@@ -63,6 +63,12 @@ class Staging:
         """Forget an epoch that is committed."""
         shutil.rmtree(self.path / str(epoch), ignore_errors=True)
 
+    def forget(self, epoch: int) -> None:
+        """Forget an epoch and those after it."""
+        for path in self.path.glob("[0-9]*"):
+            if int(path.name) >= epoch:
+                self.remove(int(path.name))
+
     def _files(self, epoch: int) -> list[Path]:
         newest: dict[int, tuple[int, Path]] = {}
         for file in (self.path / str(epoch)).glob("[0-9]*.parquet"):

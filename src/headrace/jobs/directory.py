@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from headrace.core.errors import JobError
 from headrace.log.disk import PosixLock
@@ -72,6 +73,15 @@ class JobDirectory:
             return 0
         offset = (self.checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()[-1]
         return int(json.loads(offset)["epoch"])
+
+    def planned(self) -> dict[int, dict[str, Any]]:
+        """The offsets of epochs that were planned before a repair went back behind them, by their numbers."""
+        file = self.path / "planned.json"
+        return {offset["epoch"]: offset for offset in json.loads(file.read_text(encoding="utf-8"))} if file.is_file() else {}
+
+    def plan(self, offsets: Iterable[Mapping[str, Any]]) -> None:
+        """Let the coming epochs be these, exactly."""
+        self._replace(self.path / "planned.json", json.dumps([dict(offset) for offset in offsets]))
 
     def next_run(self) -> int:
         """Count a run that begins; only who holds the job may ask."""

@@ -30,7 +30,7 @@ def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
             _sink(output, log).prepare(partitions)
             continue
         kept = {"cleanup.policy": "compact"} if isinstance(output, View) else {}
-        log.create_topic(_topic(output), partitions=partitions, schema=output.node.columns, config=kept, exist_ok=True)
+        log.create_topic(topic_of(output), partitions=partitions, schema=output.node.columns, config=kept, exist_ok=True)
 
 
 def outputs_of(log: Log, plan: Plan) -> dict[str, Output]:
@@ -56,11 +56,12 @@ def letters_topic(sink: str) -> str:
 
 def _sink(output: View | Sink, log: Log) -> Output:
     if isinstance(output, View) or isinstance(output.target, LogTopic):
-        return LogOutput(log.path, _topic(output), output.folds_by)
+        return LogOutput(log.path, topic_of(output), output.folds_by)
     target: Any = output.target
     found: Output = target.output(output.node.columns, output.folds_by)
     return found
 
 
-def _topic(output: View | Sink) -> str:
+def topic_of(output: View | Sink) -> str:
+    """The topic of a view, or of a sink to the log."""
     return output.target.topic if isinstance(output, Sink) and isinstance(output.target, LogTopic) else output.name

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.connectors.input import Input
 from headrace.connectors.log.input import LogInput
+from headrace.core import failpoints
 from headrace.core.durations import microseconds
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
@@ -22,6 +23,7 @@ from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
 from headrace.jobs.publishing import Publisher
+from headrace.jobs.repair import refuse_a_damaged
 from headrace.jobs.report import Report, hot_keys, state, totals
 from headrace.log import Log
 from headrace.operators.compiler import compiled
@@ -61,18 +63,23 @@ class JobRun:
             job_session(self._settings, name=plan.name, output=place.spark_log, config=self._config) as spark,
         ):  # fmt: skip
             record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
+            refuse_a_damaged(place, record, self._log)
+            failpoints.reach("job.begin.after")
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
-            job = replace(job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch), generation=place.next_run())
+            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch)
+            job = replace(job, generation=place.next_run(), planned=place.planned())
             observer, publisher = Observer(job.inputs, job.watermarks), Publisher(job, place)
             # What the last run finished and did not come to publish.
             publisher.publish()
+            failpoints.reach("job.start.before")
             query = lane.start(spark, job, place.checkpoint)
             try:
                 self._attend(query, observer, publisher, show)
             except StreamingQueryException as error:
                 raise failure(plan.name, error, place.spark_log, sorted(job.program.observed)) from error
             finally:
+                failpoints.reach("job.stop.before")
                 query.stop()
             observer.learn(query.lastProgress)
             publisher.publish()

@@ -58,6 +58,8 @@ class Job:
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     aligned: Mapping[str, int] = field(default_factory=dict)
     """By how much event time a stream may be read ahead of the slowest other one, in microseconds."""
+    planned: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """The offsets of epochs, by their numbers, that are to be done again as they were."""
     generation: int = 0
     """Which run of the job this is: writers of earlier ones are shut out."""
 

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.connectors.input import Ahead, Position
+from headrace.core import failpoints
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.watermarks import LossBudget
@@ -66,6 +67,10 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._moment = self._job.clock.now()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        failpoints.reach("source.plan.before")
+        again = self._job.planned.get(start["epoch"] + 1)
+        if again is not None:
+            return dict(again)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         now = self._job.clock.now() if self._moment is None else self._moment
         positions, progress, moved = {}, {}, False
@@ -93,6 +98,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         due = self._job.program.due(before, clock, taken_at)
         if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
             return start
+        failpoints.reach("source.plan.after")
         return {
             "epoch": start["epoch"] + 1,
             "positions": positions,
@@ -123,6 +129,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offset) -> None:
         # Spark tells of an epoch when the next one begins; of the last one of a run, the run does.
+        failpoints.reach("source.done.before")
         for name, source in self._job.inputs.items():
             source.done(_numbers(end["positions"][name]))
 
@@ -131,7 +138,10 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from headrace.spark.reading import batch_of
 
         number, ranges, time, limits = partition.value
-        yield batch_of(self._job, ranges, time, limits, beats=number == 0)
+        failpoints.reach("source.read.before")
+        batch = batch_of(self._job, ranges, time, limits, beats=number == 0)
+        failpoints.reach("source.read.after")
+        yield batch
 
     def _aligned(self, start: Offset, ends: dict[str, Position], now: int) -> dict[str, Position]:
         """How far each source may be read in an epoch."""

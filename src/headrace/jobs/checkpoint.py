@@ -1,0 +1,120 @@
+"""The files of Spark's checkpoint that say how far a job is: an offset file and a commit file for each epoch, and the id of the query.
+
+Spark neither syncs them nor reads past one that is damaged. Beside each may lie a checksum of Hadoop's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+Offset = Mapping[str, Any]
+_CHUNK = 512
+_HEADER = b"crc\0" + _CHUNK.to_bytes(4, "big")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The checkpoint of one job. Spark counts its batches from 0, and our epochs from 1: batch 4 is epoch 5."""
+
+    path: Path
+
+    @property
+    def present(self) -> bool:
+        return (self.path / "offsets").is_dir()
+
+    @cached_property
+    def offsets(self) -> dict[int, Offset | None]:
+        """What each batch takes in, by its number; None where the file is damaged."""
+        return {int(file.name): _offset(file) for file in _numbered(self.path / "offsets")}
+
+    @cached_property
+    def commits(self) -> dict[int, bool]:
+        """Which batches are done with, by their numbers; False where the file is damaged."""
+        return {int(file.name): _commit(file) for file in _numbered(self.path / "commits")}
+
+    @property
+    def last(self) -> int:
+        """The last batch of which there is a trace; -1 if there is none."""
+        return max([*self.offsets, *self.commits], default=-1)
+
+    @property
+    def named(self) -> bool:
+        """Whether the query has its id, or has done nothing yet and gets one."""
+        file = self.path / "metadata"
+        if not file.exists():
+            return not self.offsets
+        found = _whole(file)
+        return found is not None and isinstance(_parsed(found), dict)
+
+    def name(self) -> None:
+        """Give the query an id; nothing of ours depends on which."""
+        file = self.path / "metadata"
+        _remove(file)
+        fresh = file.with_name("metadata.new")
+        with fresh.open("w", encoding="utf-8") as opened:
+            json.dump({"id": str(uuid.uuid4())}, opened)
+            opened.flush()
+            os.fsync(opened.fileno())
+        fresh.rename(file)
+
+    def forget_offset(self, batch: int) -> None:
+        _remove(self.path / "offsets" / str(batch))
+
+    def forget_commit(self, batch: int) -> None:
+        _remove(self.path / "commits" / str(batch))
+
+
+def _offset(file: Path) -> Offset | None:
+    text = _whole(file)
+    lines = (text or "").splitlines()
+    if len(lines) != 3 or not lines[0].startswith("v"):
+        return None
+    found = _parsed(lines[2])
+    return found if isinstance(_parsed(lines[1]), dict) and isinstance(found, dict) and "epoch" in found else None
+
+
+def _commit(file: Path) -> bool:
+    lines = (_whole(file) or "").splitlines()
+    return len(lines) == 2 and lines[0].startswith("v") and isinstance(_parsed(lines[1]), dict)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _whole(file: Path) -> str | None:
+    """The text of a file; None if it is not there, or not what its checksums say."""
+    sums = file.with_name(f".{file.name}.crc")
+    try:
+        data = file.read_bytes()
+        if sums.is_file() and sums.read_bytes() != _sums(data):
+            return None
+        return data.decode()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+
+
+def _sums(data: bytes) -> bytes:
+    """What Hadoop writes beside a file: a header, and a checksum for each 512 bytes."""
+    pieces = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
+    return _HEADER + b"".join(zlib.crc32(piece).to_bytes(4, "big") for piece in pieces)
+
+
+def _numbered(directory: Path) -> list[Path]:
+    return sorted((file for file in directory.glob("[0-9]*") if file.name.isdecimal()), key=lambda file: int(file.name))
+
+
+def _remove(file: Path) -> None:
+    for path in (file.with_name(f".{file.name}.crc"), file):
+        path.unlink(missing_ok=True)

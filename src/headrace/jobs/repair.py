@@ -1,0 +1,166 @@
+"""Mends the checkpoint of a job where files of it are torn or missing, by what its outputs say that they have.
+
+The last epoch whose offset and commit are whole stays. Epochs after it are done again, with the very offsets that they had, and outputs
+pass over what they have of them. Where offsets are gone, the epoch is planned anew, and that is right only if nothing of it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from headrace.connectors.lake.staged import StagedOutput
+from headrace.connectors.log.output import LogOutput
+from headrace.connectors.output import Output, Writer
+from headrace.core.errors import JobError
+from headrace.core.settings import Settings
+from headrace.jobs.checkpoint import Checkpoint
+from headrace.jobs.directory import JobDirectory, Record
+from headrace.jobs.outputs import accounting_topic, outputs_of
+from headrace.log import Log
+from headrace.log.errors import UnknownTopic
+from headrace.plan.plan import Plan
+
+
+@dataclass
+class Mending:
+    """What a repair does, in words, and by which files."""
+
+    steps: list[str] = field(default_factory=list)
+    commits: list[int] = field(default_factory=list)
+    """Batches whose commits are taken back."""
+    offsets: list[int] = field(default_factory=list)
+    """Batches whose offsets are taken away."""
+    again: list[int] = field(default_factory=list)
+    """Those among them that come again with the same offsets."""
+    anew: int | None = None
+    """The first batch that is planned anew."""
+
+    def __bool__(self) -> bool:
+        return bool(self.steps)
+
+
+def repair(plan: Plan, settings: Settings, log: Log) -> list[str]:
+    """Mend the checkpoint of a plan's job; what was done, in sentences. Raises where nothing can be done without loss."""
+    place = JobDirectory(settings.home, plan.name)
+    record, checkpoint = place.record(), Checkpoint(place.checkpoint)
+    if record is None or not checkpoint.present:
+        raise JobError(f"job {plan.name!r} has no checkpoint in {place.path}", hint="run it first, or name the app whose job it is")
+    with place.held():
+        found = examined(checkpoint)
+        # The epoch after all that is known is planned anew, too.
+        anew = _unknown(place, checkpoint) if found.anew is None else found.anew + 1
+        _check_unwritten(plan.name, anew, _last_epochs(outputs_of(log, plan), record))
+        if not checkpoint.named:
+            found.steps.append("the id of the query is torn or missing: it gets a new one, on which nothing depends")
+            checkpoint.name()
+        _mend(place, checkpoint, found)
+        if found.anew is not None:
+            _forget_staged(plan, record, log, found.anew + 1)
+    return found.steps
+
+
+def refuse_a_damaged(place: JobDirectory, record: Record, log: Log) -> None:
+    """Raise if a job cannot go on from its checkpoint as it is."""
+    checkpoint, topic = Checkpoint(place.checkpoint), accounting_topic(place.name)
+    # Of all outputs this one is quickest asked, and has every epoch with records.
+    _check_unwritten(place.name, _unknown(place, checkpoint), _last_epochs({topic: LogOutput(log.path, topic)}, record))
+    try:
+        steps = examined(checkpoint).steps
+    except JobError as error:
+        steps = [error.fact]
+    if steps or not checkpoint.named:
+        raise JobError(
+            f"the checkpoint of job {place.name!r} is damaged: {'; '.join(steps) or 'the id of its query is torn or missing'}",
+            why="Spark would stop at it, or begin the job anew beside what it has written",
+            hint="headrace repair app.py mends it from what the outputs have, or says why that cannot be",
+        )
+
+
+def examined(checkpoint: Checkpoint) -> Mending:
+    """What is wrong with the offsets and commits of a checkpoint, and what to do about it."""
+    offsets, commits = checkpoint.offsets, checkpoint.commits
+    last, mending = checkpoint.last, Mending()
+    base = max((batch for batch in offsets if offsets[batch] is not None and commits.get(batch)), default=-1)
+    first = min(offsets, default=0)
+    if base < 0 and first > 0:
+        raise JobError(
+            f"no epoch of {checkpoint.path} has both its offset and its commit whole",
+            why=f"state is known only as of such an epoch, and the offsets of epochs before {first + 1} are cleared away",
+            hint="begin anew: remove the job's directory and its views, or give the app another name",
+        )
+    _judge_commits(mending, base, last, commits, offsets)
+    broken = [batch for batch in range(base + 1, last + 1) if offsets.get(batch) is None]
+    if broken:
+        mending.anew = broken[0]
+        epochs = _epochs(broken[0], last)
+        mending.steps.append(f"the offset of epoch {broken[0] + 1} is torn or missing, and no output has any of it: {epochs} planned anew")
+    whole = range(base + 1, (broken[0] if broken else last + 1))
+    # Spark does the last epoch again that has an offset and no commit; those after it come back by our own plan.
+    mending.again = [batch for batch in whole if batch > base + 1]
+    mending.offsets = [batch for batch in offsets if batch > base + 1 or batch in broken]
+    mending.commits = [batch for batch in commits if batch > base]
+    return mending
+
+
+def _judge_commits(mending: Mending, base: int, last: int, commits: dict[int, bool], offsets: Mapping[int, object]) -> None:
+    """Say which epochs are to be done again because their commits are not there, except the last one, which may be on its way."""
+    torn = [batch for batch in range(base + 1, last + 1) if commits.get(batch) is False]
+    missing = [batch for batch in range(base + 1, last) if batch not in commits]
+    for batch in sorted({*torn, *missing}):
+        if offsets.get(batch) is not None:
+            word = "torn" if batch in torn else "missing"
+            mending.steps.append(
+                f"the commit of epoch {batch + 1} is {word}: the epoch is done again, and outputs pass over what they have"
+            )
+
+
+def _unknown(place: JobDirectory, checkpoint: Checkpoint) -> int:
+    """The first epoch of which nobody has planned what it takes in."""
+    return max([checkpoint.last + 1, *place.planned()]) + 1
+
+
+def _check_unwritten(job: str, epoch: int, written: dict[str, int | None]) -> None:
+    """Refuse to plan an epoch anew if some output has it, or a later one: it would pass over records it never had."""
+    having = {name: last for name, last in written.items() if last is not None and last >= epoch}
+    if having:
+        named = ", ".join(f"{name!r} (epoch {last})" for name, last in having.items())
+        raise JobError(
+            f"the offset of epoch {epoch} of job {job!r} is torn or missing, and outputs have the epoch: {named}",
+            why="which records were in it is not known any more: planned anew, it would lose records, or bring some twice",
+            hint="bring the file back from a copy of the checkpoint, or begin anew under another name",
+        )
+
+
+def _last_epochs(outputs: Mapping[str, Output], record: Record) -> dict[str, int | None]:
+    """The last epoch that each output has: views, sinks, late records, dead letters and the accounting."""
+    found: dict[str, int | None] = {}
+    for name, output in outputs.items():
+        # Not every sink has a topic for what it refuses.
+        with suppress(UnknownTopic):
+            epochs = [output.last_epoch(Writer(record.id, name, task)) for task in range(record.tasks)]
+            found[name] = max((epoch for epoch in epochs if epoch is not None), default=None)
+    return found
+
+
+def _mend(place: JobDirectory, checkpoint: Checkpoint, mending: Mending) -> None:
+    """The plan of what comes again is durable before anything is taken away."""
+    if mending.again or mending.anew is not None:
+        planned = {**place.planned(), **{batch + 1: checkpoint.offsets[batch] for batch in mending.again}}
+        place.plan(offset for epoch, offset in sorted(planned.items()) if offset and (mending.anew is None or epoch <= mending.anew))
+    for batch in sorted(mending.commits, reverse=True):
+        checkpoint.forget_commit(batch)
+    for batch in sorted(mending.offsets, reverse=True):
+        checkpoint.forget_offset(batch)
+
+
+def _forget_staged(plan: Plan, record: Record, log: Log, epoch: int) -> None:
+    outputs: dict[str, Output] = outputs_of(log, plan)
+    for name, output in outputs.items():
+        if isinstance(output, StagedOutput):
+            output.forget(record.id, name, epoch)
+
+
+def _epochs(first: int, last: int) -> str:
+    return f"epoch {first + 1} is" if first == last else f"epochs {first + 1} to {last + 1} are"

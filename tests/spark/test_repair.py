@@ -1,0 +1,57 @@
+"""A job goes on, exactly, from a checkpoint that was damaged and mended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headrace as hr
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.repair import repair
+from tests.support.checkpoints import empty, lose
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_a_job_goes_on_exactly_from_a_mended_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("clicks", home=tmp_path)
+    clicks = app.stream("clicks", schema="n int, url string, at timestamp", time="at", watermark=hr.bounded("5 seconds"))
+    app.view("per_minute", clicks.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"))
+    app.view("per_url", clicks.group("url", ttl=None).agg(clicks="count(*)", last="max(n)"))
+    app.sink(clicks, hr.log("kept"))
+    _send(app, range(50))
+    first = app.run(until="caught-up", rows_per_epoch=10)
+    assert first.epoch == 5
+    checkpoint = JobDirectory(tmp_path, "clicks").checkpoint
+    empty(checkpoint / "commits" / "2")
+    empty(checkpoint / "commits" / "3")
+    lose(checkpoint / "commits" / "4")
+    lose(checkpoint / "metadata")
+    _send(app, range(50, 65))
+    with pytest.raises(hr.JobError, match=r"the commit of epoch 3 is torn.*the commit of epoch 4 is torn"):
+        app.run(until="end")
+    assert len(repair(app.plan(), app.settings, app.log)) == 3
+    # Epochs 3 to 5 are done again as they were, whatever is allowed now; their results are there already.
+    report = app.run(until="end", rows_per_epoch=1_000)
+    assert report.epoch == 5 + 2
+    assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(65))
+    minutes = Counter((f"/{n % 7}", _at(n).replace(second=0)) for n in range(65))
+    assert {(row["url"], row["window_start"]): row["clicks"] for row in app.read("per_minute").to_pylist()} == minutes
+    assert {row["url"]: (row["clicks"], row["last"]) for row in app.read("per_url").to_pylist()} == {
+        f"/{rest}": (len(range(rest, 65, 7)), max(range(rest, 65, 7))) for rest in range(7)
+    }
+    assert {row["in"] for row in report.accounting if row["step"] in ("clicks", "clicks.window", "clicks.group")} == {65}
+
+
+def _send(app: hr.App, numbers: range) -> None:
+    with app.log.producer(acks="all") as producer:
+        for n in numbers:
+            producer.send("clicks", {"n": n, "url": f"/{n % 7}", "at": _at(n)})
+
+
+def _at(n: int) -> datetime:
+    return NOON + timedelta(seconds=4 * n)
