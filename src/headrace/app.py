@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +22,7 @@ from headrace.core.where import caller
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.log.target import LogTopic
 from headrace.plan.explain import Explanation, explained
 from headrace.plan.nodes import Source
 from headrace.plan.plan import View
@@ -27,6 +31,21 @@ from headrace.plan.watermarks import Watermark
 if TYPE_CHECKING:
     from headrace.jobs.epochs import Epochs
     from headrace.jobs.report import Report
+
+_place: ContextVar[Path | None] = ContextVar("place", default=None)
+
+
+@contextmanager
+def apart(home: Path) -> Iterator[None]:
+    """Apps declared in the block are copies that touch nothing of the originals.
+
+    They live under `home`, whatever they say themselves, and have topics of its log where they name sources and sinks elsewhere.
+    """
+    token = _place.set(home.absolute())
+    try:
+        yield
+    finally:
+        _place.reset(token)
 
 
 class App(Declaration):
@@ -44,7 +63,10 @@ class App(Declaration):
 
     def __init__(self, name: str, *, home: str | Path | None = None, kafka: str | None = None, settings: Settings | None = None) -> None:
         super().__init__(name)
+        self._apart = _place.get()
         self.settings = settings or load_settings(home=home, kafka=kafka)
+        if self._apart is not None:
+            self.settings = replace(self.settings, home=self._apart, kafka=None)
         if self.settings.kafka is not None:
             raise PlanError(
                 f"app {name!r}: kafka={self.settings.kafka!r} in place of the embedded log is not built yet",
@@ -69,6 +91,8 @@ class App(Declaration):
         `<name>.late`; `late="drop"` only counts them. With `align` a job reads the stream at most so much event time ahead of the
         slowest other one that is not idle.
         """
+        if self._apart is not None:
+            source = None
         stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source, align=align)
         if source is not None:
             return stream
@@ -76,6 +100,13 @@ class App(Declaration):
         node = replace(stream.node, partitions=self._have_topic(stream.node, partitions))
         self._sources[name] = node
         return Stream(self, node)
+
+    def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
+        if self._apart is not None and not isinstance(target, LogTopic):
+            target = LogTopic(f"in-place-of-sink-{len(self._outputs) + 1}")
+        super().sink(stream, target, name=name)
+
+    sink.__doc__ = Declaration.sink.__doc__
 
     def run(self, until: str | None = None, *, rows_per_epoch: int | None = None) -> Report:
         """Run the app's job until it is stopped, or go on with it where it stopped.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 AppFile = Annotated[str, typer.Argument(metavar="FILE", help="The Python file that declares the app; FILE:NAME if it declares several.")]
 
 
-def app_in(text: str) -> App:
-    """Run a file, without what it does under `__main__`, and take the app it declares."""
-    from headrace.app import App
+def app_in(text: str, place: Path | None = None) -> App:
+    """Run a file, without what it does under `__main__`, and take the app it declares; with a place, as a copy that lives there."""
+    from headrace.app import App, apart
     from headrace.core.errors import PlanError
 
     path, _, wanted = text.partition(":")
@@ -26,7 +27,8 @@ def app_in(text: str) -> App:
         raise PlanError(f"there is no file {path}", hint="name the Python file that declares the app")
     # As if the file itself were run: it finds its neighbours.
     sys.path.insert(0, str(file.resolve().parent))
-    names = runpy.run_path(str(file), run_name="headrace_app")
+    with apart(place) if place is not None else nullcontext():
+        names = runpy.run_path(str(file), run_name="headrace_app")
     apps = {name: value for name, value in names.items() if isinstance(value, App) and wanted in ("", name, value.name)}
     distinct = {id(found): found for found in apps.values()}
     if len(distinct) != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,9 +25,17 @@ def run(
         Until | None, typer.Option("--until", help="End when caught up, or close every window because the input ends [default: run on].")
     ] = None,
     rows: Annotated[int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most about so many records at a time.")] = None,
+    place: Annotated[
+        Path | None,
+        typer.Option(
+            "--apart",
+            metavar="DIR",
+            help="Run a copy that touches nothing of the original: on a log in DIR, with topics there for sources and sinks elsewhere.",
+        ),
+    ] = None,
     as_json: render.Json = False,
 ) -> None:
     """Run an app's job, or go on with it where it stopped. Ctrl-C or SIGTERM stops it; nothing is lost or done twice."""
-    report = app_in(file).run(until=until.value if until else None, rows_per_epoch=rows)
+    report = app_in(file, place).run(until=until.value if until else None, rows_per_epoch=rows)
     render.note(str(report))
     render.table(report.accounting, as_json=as_json, empty="no records moved yet")

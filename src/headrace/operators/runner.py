@@ -27,12 +27,17 @@ class Runner:
                 self._stores[name, shard] = MemoryStore()
                 self._states[name, shard] = operator.fresh(shard)
 
-    def epoch(self, batches: Mapping[str, pl.DataFrame], time: EpochTime, limit: int) -> tuple[dict[str, list[pl.DataFrame]], Accounting]:
-        """One epoch: the batches of the sources, then time moves on. Raises if any record is unaccounted for."""
+    def epoch(
+        self, batches: Mapping[str, pl.DataFrame], time: EpochTime, limits: Mapping[str, int]
+    ) -> tuple[dict[str, list[pl.DataFrame]], Accounting]:
+        """One epoch: the batches of the sources, then time moves on. Raises if any record is unaccounted for.
+
+        Times of a source that are later than its limit are not believed.
+        """
         accounting = Accounting()
         packets: list[Packet] = []
         for source, records in batches.items():
-            result = self._program.ingest(source, records, time, limit)
+            result = self._program.ingest(source, records, time, limits[source])
             packets += result.packets
             accounting.unite(result.accounting)
         for level in range(1, self._program.levels + 1):

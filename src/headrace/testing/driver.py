@@ -100,6 +100,16 @@ class TestDriver:
         """The input is complete: every window fires."""
         self._run({}, END)
 
+    def replay(self, batches: Mapping[str, pl.DataFrame], time: EpochTime, limits: Mapping[str, int]) -> None:
+        """Take in an epoch as a job had it: its records, with their places, its time, and the time until which records are believed."""
+        reached, accounting = self._runner.epoch(batches, time, limits)
+        self._accounting.unite(accounting)
+        for target, frames in reached.items():
+            if target in self._outputs:
+                self._fold(self._outputs[target], frames)
+            else:
+                self._side.setdefault(target, []).extend(row for frame in frames for row in frame.to_dicts())
+
     def restart(self) -> None:
         """Crash and come back: go on from what the state store holds."""
         self._runner.restart()
@@ -163,14 +173,8 @@ class TestDriver:
         clock = max(self._clock, self._wall)
         time = EpochTime(self._epoch, self._before, max(after, self._before), idle, self._clock, clock)
         self._clock = clock
-        reached, accounting = self._runner.epoch(batches, time, self._limit(batches))
-        self._accounting.unite(accounting)
         self._before = time.after
-        for target, frames in reached.items():
-            if target in self._outputs:
-                self._fold(self._outputs[target], frames)
-            else:
-                self._side.setdefault(target, []).extend(row for frame in frames for row in frame.to_dicts())
+        self.replay(batches, time, dict.fromkeys(batches, self._limit(batches)))
 
     def _fold(self, output: Output, frames: list[pl.DataFrame]) -> None:
         held, names, by = self._held[output.name], output.node.columns.names, output.folds_by

@@ -36,6 +36,14 @@ class Seen:
 
 @contextmanager
 def observed(subject: Subject) -> Iterator[Seen]:
+    """Look at a target while the block runs; it fails if something was seen that should not have been."""
+    with watched(subject) as seen:
+        yield seen
+    assert (wrong := seen.faults(table=bool(subject.key) and not subject.history)) == [], wrong
+
+
+@contextmanager
+def watched(subject: Subject) -> Iterator[Seen]:
     """Look at a target while the block runs, and once more at its end; where it cannot be reached for a while, wait."""
     seen, over = Seen(), threading.Event()
 
@@ -54,7 +62,6 @@ def observed(subject: Subject) -> Iterator[Seen]:
         thread.join()
     assert seen.looks, "the observer saw nothing"
     seen.take(subject.parts())
-    assert (wrong := seen.faults(table=bool(subject.key) and not subject.history)) == [], wrong
 
 
 def _faults(snapshot: tuple[tuple[tuple[str, int], ...], ...], users: list[set[str]], *, table: bool) -> Iterator[str]:

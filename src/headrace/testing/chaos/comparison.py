@@ -1,0 +1,77 @@
+"""What a job made beside what it should have made, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from headrace.app import App
+from headrace.jobs.outputs import topic_of
+from headrace.log.errors import UnknownTopic
+from headrace.operators.sides import dead_topic, late_topic
+from headrace.plan.plan import Plan
+from headrace.schema.legible import as_json
+from headrace.testing.driver import TestDriver
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output: how many rows it should have, how many are missing, and how many are there that should not be, or once too often."""
+
+    output: str
+    expected: int
+    found: int
+    lost: int
+    duplicated: int
+    example: str = ""
+
+    @property
+    def whole(self) -> bool:
+        return not self.lost and not self.duplicated
+
+
+def differences(app: App, expected: TestDriver) -> Iterator[Difference]:
+    """Every view and sink of an app, its late records and its dead letters, compared with what a driver holds."""
+    plan = app.plan()
+    for output in plan.outputs:
+        held = app.log.snapshot(topic_of(output)).table if output.folds_by else _read(app, topic_of(output))
+        yield difference(output.name, expected.rows(output.name), held.select(output.node.columns.names))
+    yield from _sides(app, plan, expected)
+
+
+def difference(name: str, rows: Sequence[dict[str, Any]], held: pa.Table) -> Difference:
+    """Rows that should be there, and those that are, in whatever order.
+
+    >>> difference("clicks", [{"n": 1}, {"n": 2}], pa.table({"n": [1, 1]}))
+    Difference(output='clicks', expected=2, found=2, lost=1, duplicated=1, example='{"n":2}')
+    """
+    wanted, found = _texts(pa.Table.from_pylist(list(rows), schema=held.schema)), _texts(held)
+    lost, more = wanted - found, found - wanted
+    example = next(iter(lost | more), "")
+    return Difference(name, wanted.total(), found.total(), lost.total(), more.total(), example)
+
+
+def _sides(app: App, plan: Plan, expected: TestDriver) -> Iterator[Difference]:
+    for source in plan.sources:
+        sides = {late_topic(source.name): expected.late(source.name), dead_topic(source.name): expected.dead_letters(source.name)}
+        for topic, rows in sides.items():
+            names = app.log.topic(topic).columns.names
+            yield difference(topic, [{name: row[name] for name in names} for row in rows], _read(app, topic).select(names))
+
+
+def _read(app: App, topic: str) -> pa.Table:
+    try:
+        return app.log.read(topic)
+    except UnknownTopic:
+        return pa.table({})
+
+
+def _texts(table: pa.Table) -> Counter[str]:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return Counter(as_json(frame).to_list())

@@ -1,0 +1,153 @@
+"""An app's job as processes of the system: a driver, Spark's JVM and its Python workers, which signals reach one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from random import Random
+
+from headrace.core.errors import JobError
+from headrace.core.failpoints import VARIABLE
+
+_LOOK = 0.02
+_PATIENCE = 60.0
+_TAIL = 15
+_WORKERS = ("headrace.spark.daemon", "pyspark.daemon")
+
+
+class Subject:
+    """Starts a job as often as asked, one driver at a time."""
+
+    def __init__(self, file: str, place: Path) -> None:
+        self._command = [sys.executable, "-m", "headrace", "run", file, "--apart", str(place)]
+        self._output = place / "run.txt"
+        self._driver: subprocess.Popen[bytes] | None = None
+        # What may be left of earlier runs: it is ended with the subject.
+        self._started: set[int] = set()
+
+    @property
+    def running(self) -> bool:
+        return self._driver is not None and self._driver.poll() is None
+
+    @property
+    def code(self) -> int | None:
+        """How the last run ended."""
+        return self._driver.poll() if self._driver is not None else None
+
+    def start(self, rules: str | None, *options: str) -> None:
+        """Begin a run, with failpoints if wanted, and options of `headrace run`."""
+        environment: Mapping[str, str] = {**os.environ, **({VARIABLE: rules} if rules else {})}
+        with self._output.open("wb") as output:
+            self._driver = subprocess.Popen(
+                [*self._command, *options], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._started.add(self._driver.pid)
+
+    def said(self) -> str:
+        """The end of what the last run printed."""
+        return "\n".join(self._output.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:])
+
+    def wait(self, seconds: float = _PATIENCE) -> int:
+        """Wait for the end of the run."""
+        assert self._driver is not None
+        try:
+            return self._driver.wait(seconds)
+        except subprocess.TimeoutExpired:
+            said = self.said()
+            self.kill()
+            raise JobError(f"the job did not end within {seconds:g} seconds; it said:\n{said}") from None
+
+    def stop(self) -> float:
+        """Ask the job to end (SIGTERM), and tell how many seconds that took."""
+        assert self._driver is not None
+        self._note()
+        began = time.monotonic()
+        self._driver.terminate()
+        code = self.wait()
+        if code:
+            raise JobError(f"the job ended with code {code} when it was asked to stop; it said:\n{self.said()}")
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        """End everything at once, as a power cut would."""
+        _signal(self._note(), signal.SIGKILL)
+        if self._driver is not None:
+            self._driver.wait()
+
+    def kill_driver(self) -> None:
+        """End the driver; Spark sees that, and goes."""
+        assert self._driver is not None
+        self._note()
+        self._driver.kill()
+        self._driver.wait()
+
+    def kill_worker(self, random: Random) -> None:
+        """End one of the Python processes that do the work, if there is one by now."""
+        found = processes()
+        workers = [pid for pid in self._note() if any(name in found.get(pid, (0, ""))[1] for name in _WORKERS)]
+        if workers:
+            _signal([random.choice(sorted(workers))], signal.SIGKILL)
+
+    def pause(self, seconds: float) -> None:
+        """Nothing of the job goes on for a while, and then all of it."""
+        stopped = self._note()
+        _signal(stopped, signal.SIGSTOP)
+        time.sleep(seconds)
+        _signal(stopped, signal.SIGCONT)
+
+    def freeze_spark(self) -> set[int]:
+        """Spark and its workers stand still while their driver dies; gives them, to be woken later."""
+        assert self._driver is not None
+        frozen = self._note() - {self._driver.pid}
+        _signal(frozen, signal.SIGSTOP)
+        self.kill_driver()
+        return frozen
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.kill()
+        deadline = time.monotonic() + _PATIENCE
+        while (left := self._started & processes().keys()) and time.monotonic() < deadline:
+            _signal(left, signal.SIGKILL)
+            time.sleep(_LOOK)
+
+    def _note(self) -> set[int]:
+        """Every process of the present run; they are remembered, as who loses its parent is found no more."""
+        if self._driver is None:
+            return set()
+        found = descendants(self._driver.pid)
+        self._started |= found
+        return found
+
+
+def wake(frozen: Iterable[int]) -> None:
+    """Let processes that were frozen go on."""
+    _signal(frozen, signal.SIGCONT)
+
+
+def descendants(pid: int) -> set[int]:
+    """A process and all that it has started, and those that these have."""
+    parents = {child: parent for child, (parent, _) in processes().items()}
+    found = {pid} & parents.keys()
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """Every process that lives: its parent and its command."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, errors="replace", check=True)
+    lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
+    return {int(pid): (int(parent), " ".join(command)) for pid, parent, status, *command in lines if not status.startswith("Z")}
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
