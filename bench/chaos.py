@@ -75,7 +75,7 @@ class Row:
                 self.kills += 1
                 self.longest_seconds = max(self.longest_seconds, time.monotonic() - began)
         self.looks += seen.looks
-        self.partial += len(seen.faults(table=bool(subject.key) and not subject.history))
+        self.partial += len(seen.faults(subject))
         wanted = Counter(row["n"] for epoch in range(last if subject.key else 1, last + 1) for row in made(epoch))
         found = Counter(row["n"] for row in subject.rows())
         self.lost += (wanted - found).total()

@@ -18,11 +18,11 @@ from headrace.testing.faults import FAILPOINTS, faults
 from tests.fast.connectors.http.test_output import HttpSubject, Service
 from tests.support.compacting import Compactable
 from tests.support.crashes import Teller, everything, prepare
-from tests.system import test_job_kills
+from tests.system.test_job_kills import AREAS
 from tests.system.test_kafka_sink import KafkaSubject
-from tests.system.test_lake_sinks import DeltaSubject
 from tests.system.test_postgres_sink import PostgresSubject
 from tests.system.test_redis_sink import RedisSubject
+from tests.system.test_search_sinks import OF_A_NODE, DirectorySubject
 
 Work = Callable[[], None]
 
@@ -67,25 +67,29 @@ def of_kafka(directory: Path, request: pytest.FixtureRequest) -> Work:
     return work
 
 
-WORK: dict[str, Callable[[Path, pytest.FixtureRequest], Work]] = {
-    "disk": of_the_log,
-    "postgres": lambda _, request: of_an_epoch(PostgresSubject(request.getfixturevalue("postgres"), KEY)),
-    "redis": lambda _, request: of_an_epoch(RedisSubject(request.getfixturevalue("redis"))),
-    "kafka": of_kafka,
-    "lake": lambda directory, _: of_an_epoch(DeltaSubject(directory, KEY)),
-    "http": of_http,
+WORK: dict[tuple[str, ...], Callable[[Path, pytest.FixtureRequest], Work]] = {
+    ("disk.",): of_the_log,
+    ("postgres.",): lambda _, request: of_an_epoch(PostgresSubject(request.getfixturevalue("postgres"), KEY)),
+    ("redis.",): lambda _, request: of_an_epoch(RedisSubject(request.getfixturevalue("redis"))),
+    ("kafka.",): of_kafka,
+    ("stage.", "publish.", "search.commit."): lambda directory, _: of_an_epoch(DirectorySubject(directory, KEY)),
+    ("http.",): of_http,
 }
 
 
-def test_every_area_of_failpoints_has_work_that_is_killed_there() -> None:
-    areas = {name.partition(".")[0] for name in FAILPOINTS}
-    assert areas == {*WORK, *test_job_kills.AREAS}
+def test_every_failpoint_has_work_that_is_killed_there() -> None:
+    beginnings = [*WORK, OF_A_NODE, tuple(f"{area}." for area in AREAS)]
+    claimed = {name: sum(name.startswith(beginning) for beginning in beginnings) for name in FAILPOINTS}
+    assert claimed == dict.fromkeys(FAILPOINTS, 1)
+    assert all(any(name.startswith(begin) for name in FAILPOINTS) for beginning in beginnings for begin in beginning)
 
 
-@pytest.mark.parametrize("area", WORK)
-def test_every_failpoint_of_an_area_is_passed(area: str, tmp_path: Path, request: pytest.FixtureRequest, capfd: object) -> None:
-    work = WORK[area](tmp_path, request)
+@pytest.mark.parametrize("beginning", WORK, ids="".join)
+def test_work_passes_every_failpoint_of_its_kind(
+    beginning: tuple[str, ...], tmp_path: Path, request: pytest.FixtureRequest, capfd: object
+) -> None:
+    work = WORK[beginning](tmp_path, request)
     with faults(""):
         work()
         passed = {name for name in failpoints.hits if name != failpoints.ALL}
-    assert passed == {name for name in FAILPOINTS if name.startswith(f"{area}.")}
+    assert passed == {name for name in FAILPOINTS if name.startswith(beginning)}

@@ -13,13 +13,16 @@ import pytest
 
 import headrace as hr
 from headrace.connectors.output import Output
+from headrace.core import failpoints
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.faults import FAILPOINTS, faults
 
 _numbers = itertools.count()
 _TOO_LONG = "x" * 40_000
+OF_A_NODE = ("search.bulk.", "search.mark.")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,7 @@ class DirectorySubject(Subject):
 
 class NodeSubject(Subject):
     stall = "search.bulk.before"
+    whole = False
     poison = _TOO_LONG
 
     def __init__(self, server: OpenSearchServer, key: tuple[str, ...]) -> None:
@@ -76,6 +80,14 @@ def test_an_index_in_a_directory_keeps_what_an_output_promises(case: Any, tmp_pa
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_an_index_of_a_node_keeps_what_an_output_promises(case: Any, opensearch: OpenSearchServer) -> None:
     case(NodeSubject(opensearch, KEY))
+
+
+def test_an_epoch_passes_every_failpoint_of_a_node(opensearch: OpenSearchServer) -> None:
+    subject = NodeSubject(opensearch, KEY)
+    with faults(""):
+        Hand(subject).write(1, made(1))
+        passed = {name for name in failpoints.hits if name != failpoints.ALL}
+    assert passed == {name for name in FAILPOINTS if name.startswith(OF_A_NODE)}
 
 
 def test_facts_are_added_to_an_index_in_a_directory(tmp_path: Path) -> None:

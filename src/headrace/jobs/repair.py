@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from headrace.connectors.lake.staged import StagedOutput
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Output, Writer
+from headrace.connectors.staged import StagedOutput
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.checkpoint import Checkpoint

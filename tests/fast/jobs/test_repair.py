@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import headrace as hr
-from headrace.connectors.lake.staging import Staging
 from headrace.connectors.output import Changes, Writer
+from headrace.connectors.staging import Staging
 from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import create_outputs, outputs_of

@@ -185,8 +185,9 @@ class Chaos:
         self._planned.look()
 
     def _finish(self) -> None:
-        """The last run ends in peace, and one more takes in all that is there and closes every window."""
-        self._progress()
+        """A run that is at work ends in peace, and one more takes in all that is there and closes every window."""
+        if self._subject.running or self._frozen:
+            self._progress()
         if self._subject.running:
             self._verdict.stopped_in = self._subject.stop()
         # What has piled up while the job was down is taken in by fewer and larger epochs.

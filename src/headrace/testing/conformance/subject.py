@@ -29,6 +29,8 @@ class Subject(ABC):
     stall: str | None = None
     """A failpoint of the sink at which everything is written and nothing committed."""
 
+    whole: bool = True
+    """Whether readers see the rows of a task's epoch all at once, or one by one."""
     history: bool = False
     """Whether `parts` shows all that was ever written, where `rows` shows the latest of each key."""
     away: tuple[type[Exception], ...] = ()
