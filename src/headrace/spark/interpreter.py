@@ -42,7 +42,7 @@ def _nursery() -> socket.socket | None:
 def _number(nursery: socket.socket) -> int:
     answer = nursery.recv(4, socket.MSG_WAITALL)
     if len(answer) < 4:
-        sys.exit("the nursery of Python processes has ended")
+        sys.exit(1)
     return int.from_bytes(answer, "big")
 
 
