@@ -24,8 +24,8 @@ WORKERS = {
     # Each uses one core; polars would start as many threads as the machine has, in every one of them.
     "POLARS_MAX_THREADS": "1",
     # What an epoch needed of memory is kept for the next one. To give it back and be given it again, page by page, took a third of the
-    # time of reading a large epoch.
-    "_RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000",
+    # time of reading a large epoch. For good, as in a process that was forked a time to keep it for has no effect.
+    "_RJEM_MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
