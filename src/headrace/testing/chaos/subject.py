@@ -18,7 +18,8 @@ from headrace.core.failpoints import VARIABLE
 _LOOK = 0.02
 _PATIENCE = 60.0
 _TAIL = 15
-_WORKERS = ("headrace.spark.daemon", "pyspark.daemon")
+# A worker is a fork of Spark's daemon, which is one of the nursery.
+_NURSERY, _GENERATIONS = "headrace.spark.nursery", 3
 
 
 class Subject:
@@ -88,9 +89,11 @@ class Subject:
         self._driver.wait()
 
     def kill_worker(self, random: Random) -> None:
-        """End one of the Python processes that do the work, if there is one by now."""
+        """End one of the Python processes that do the work."""
         found = processes()
-        workers = [pid for pid in self._note() if any(name in found.get(pid, (0, ""))[1] for name in _WORKERS)]
+        workers = [pid for pid in self._note() if sum(_NURSERY in command for command in _ancestry(pid, found)) == _GENERATIONS]
+        if not workers and self.running:
+            raise JobError(f"the job has no Python worker; it said:\n{self.said()}")
         if workers:
             _signal([random.choice(sorted(workers))], signal.SIGKILL)
 
@@ -145,6 +148,15 @@ def processes() -> dict[int, tuple[int, str]]:
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, errors="replace", check=True)
     lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
     return {int(pid): (int(parent), " ".join(command)) for pid, parent, status, *command in lines if not status.startswith("Z")}
+
+
+def _ancestry(pid: int, found: dict[int, tuple[int, str]]) -> list[str]:
+    """The commands of a process, its parent, and so on; of one that is not there, none."""
+    commands = []
+    while pid in found:
+        pid, command = found[pid]
+        commands.append(command)
+    return commands
 
 
 def _signal(pids: Iterable[int], number: signal.Signals) -> None:
