@@ -72,7 +72,7 @@ class KeyedTable(Memory[KeyedState], ABC):
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
     def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
-        super().__init__(KeyedState("row", key))
+        super().__init__(KeyedState("row", key, shard))
         self._key = list(key)
         self._ttl = ttl
         self._shard = shard

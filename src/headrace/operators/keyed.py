@@ -18,13 +18,10 @@ import polars as pl
 from headrace.operators.blob import decode, encode
 from headrace.operators.chunks import FAN_IN
 from headrace.operators.contract import Size
+from headrace.operators.index import ABSENT, ROW_BITS, ROW_MASK, Index
 from headrace.operators.store import Store
 
 GONE = "_gone"
-_ABSENT = -1
-_DEAD = -2
-_ROW_BITS = 32
-_ROW_MASK = (1 << _ROW_BITS) - 1
 # Runs of up to so many rows are of the lowest level; those of the next are FAN_IN times as large.
 _SMALL = 100_000
 
@@ -50,17 +47,21 @@ class Located:
 
 
 class KeyedState:
-    """Rows by the columns `keys`. Deleted keys stay as marks (`_gone`) until their chunks are united."""
+    """Rows by the columns `keys`. Deleted keys stay as marks (`_gone`) until their chunks are united.
 
-    def __init__(self, prefix: str, keys: Sequence[str]) -> None:
+    States of another `phase` unite theirs at other times, so that the shards of an operator do not all have that to do in one epoch.
+    """
+
+    def __init__(self, prefix: str, keys: Sequence[str], phase: int = 0) -> None:
         self._prefix = prefix
+        self._early = 2 * (phase % 4)
         self._keys = list(keys)
         self._runs: list[_Run] = []
         self._frames: dict[int, pl.DataFrame] = {}
         self._alive: dict[int, np.ndarray] = {}
         # How many rows of each run are neither old versions nor marks.
         self._present: dict[int, int] = {}
-        self._index = _Index()
+        self._index = Index()
         self._serial = 0
 
     @property
@@ -82,7 +83,7 @@ class KeyedState:
         if gone and not (new and max(run.serial for run in gone) < min(run.serial for run in new)):
             # Runs were not united but taken back, with an epoch that failed: what they replaced must be found again.
             self._frames = {run.serial: self._frames[run.serial] for run in before[:known]}
-            self._index, self._alive, self._present, gone, new = _Index(), {}, {}, [], self._runs
+            self._index, self._alive, self._present, gone, new = Index(), {}, {}, [], self._runs
         for run in self._runs:
             if run.serial not in self._frames:
                 blob = store.get(self._name(run.serial))
@@ -121,11 +122,12 @@ class KeyedState:
         """Write new versions of rows, or marks that keys are gone. Each key once; `located` tells where these are."""
         if frame.is_empty():
             return
-        self._write(frame, _level(len(frame)), store, located)
+        serial = self._keep(frame, _level(len(frame)), store)
+        self._take_in(serial, located if located is not None and located.serial == serial else None)
         level = 0
         while any(run.level >= level for run in self._runs):
             same = [run for run in self._runs if run.level == level]
-            if len(same) >= FAN_IN:
+            if len(same) >= max(2, FAN_IN - self._early):
                 self._unite(same, store)
             level += 1
 
@@ -143,32 +145,31 @@ class KeyedState:
 
     def _unite(self, runs: list[_Run], store: Store) -> None:
         """Several runs as one, without old versions; marks of gone keys go too when no older run can still have the key."""
-        oldest = runs == self._runs[: len(runs)]
-        parts = []
-        for run in runs:
-            present = self._frames[run.serial].filter(pl.Series(self._alive[run.serial]))
-            if oldest and present.get_column(GONE).any():
-                gone = present.filter(pl.col(GONE))
-                self._index.kill(self._resolve(self._hashes(gone), gone)[0])
-                present = present.filter(~pl.col(GONE))
-            parts.append(present)
-        united = pl.concat(parts)
+        chosen = {run.serial: self._alive[run.serial] for run in runs}
+        if runs == self._runs[: len(runs)]:
+            chosen = {serial: alive & ~self._frames[serial].get_column(GONE).to_numpy() for serial, alive in chosen.items()}
+        united = pl.concat([self._frames[serial].filter(pl.Series(rows)) for serial, rows in chosen.items()], rechunk=True)
         # What holds of a run is in none that is newer: all of it can be as new as the newest of them.
         newer = len(self._runs) - 1 - self._runs.index(runs[-1])
         for run in runs:
             self._runs.remove(run)
             store.delete(self._name(run.serial))
+        serial = self._serial
         if not united.is_empty():
-            self._write(united, runs[0].level + 1, store)
+            self._keep(united, runs[0].level + 1, store)
             self._runs.insert(len(self._runs) - 1 - newer, self._runs.pop())
+            self._alive[serial] = np.ones(len(united), dtype=bool)
+            self._present[serial] = len(united) - int(united.get_column(GONE).sum())
+        self._index.move(chosen, serial)
         for run in runs:
             del self._frames[run.serial], self._alive[run.serial], self._present[run.serial]
         if self._index.mostly_dead():
-            self._index = _Index()
+            self._index = Index()
             for run in self._runs:
                 self._take_in(run.serial)
 
-    def _write(self, frame: pl.DataFrame, level: int, store: Store, located: Located | None = None) -> None:
+    def _keep(self, frame: pl.DataFrame, level: int, store: Store) -> int:
+        """Store a run as the newest one; gives its number."""
         # In one piece: to take rows out of many takes several times as long.
         marked = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
         blob = encode(marked)
@@ -176,7 +177,7 @@ class KeyedState:
         store.put(self._name(serial), blob)
         self._runs.append(_Run(serial, level, len(marked), len(blob)))
         self._frames[serial] = marked
-        self._take_in(serial, located if located is not None and located.serial == serial else None)
+        return serial
 
     def _take_in(self, serial: int, located: Located | None = None) -> None:
         """Let the index point to the rows of a run; the versions it pointed to before are old."""
@@ -188,10 +189,10 @@ class KeyedState:
             slots, _ = self._resolve(hashes, frame)
         else:
             hashes, slots = located.hashes, located.slots
-        old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << _ROW_BITS))
+        old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << ROW_BITS))
         old = old[old >= 0]
-        for other in np.unique(old >> _ROW_BITS).tolist():
-            rows = old[old >> _ROW_BITS == other] & _ROW_MASK
+        for other in np.unique(old >> ROW_BITS).tolist():
+            rows = old[old >> ROW_BITS == other] & ROW_MASK
             self._alive[other][rows] = False
             self._present[other] -= len(rows) - int(self._frames[other].get_column(GONE).gather(rows).sum())
 
@@ -206,7 +207,7 @@ class KeyedState:
         wrong = np.flatnonzero(~same)
         moved = False
         while True:
-            absent = np.flatnonzero(slots == _ABSENT)
+            absent = np.flatnonzero(slots == ABSENT)
             _, firsts = np.unique(hashes[absent], return_index=True)
             twice = np.delete(absent, firsts)
             pending = np.union1d(wrong, twice)
@@ -220,7 +221,7 @@ class KeyedState:
     def _same(self, slots: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
         """Whether each slot is free, or has the very key; and the rows of those that are taken."""
         rows = self._index.rows_at(slots)
-        same = np.asarray(rows == _ABSENT)
+        same = np.asarray(rows == ABSENT)
         taken = np.flatnonzero(rows >= 0)
         if not len(taken):
             return same, None
@@ -237,10 +238,10 @@ class KeyedState:
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
         ordered = rows[order]
-        distinct, starts = np.unique(ordered >> _ROW_BITS, return_index=True)
+        distinct, starts = np.unique(ordered >> ROW_BITS, return_index=True)
         ends = np.append(starts[1:], len(rows))
         parts = [
-            self._frames[serial][ordered[begin:end] & _ROW_MASK] for serial, begin, end in zip(distinct.tolist(), starts, ends, strict=True)
+            self._frames[serial][ordered[begin:end] & ROW_MASK] for serial, begin, end in zip(distinct.tolist(), starts, ends, strict=True)
         ]
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
@@ -259,67 +260,3 @@ def _level(rows: int) -> int:
     while rows > most:
         level, most = level + 1, most * FAN_IN
     return level
-
-
-class _Index:
-    """Hash to row number: a large sorted array and a small one for the newest, united when the small one has grown."""
-
-    def __init__(self) -> None:
-        self._hashes = [np.empty(0, np.uint64), np.empty(0, np.uint64)]
-        self._rows = [np.empty(0, np.int64), np.empty(0, np.int64)]
-        self._dead = 0
-
-    def slots(self, hashes: np.ndarray) -> np.ndarray:
-        """Where each hash stands: the place in the large array, or behind it in the small one; -1 if nowhere."""
-        # In the order of what is stored a search is more than twice as quick: each begins where the one before ended.
-        order = np.argsort(hashes)
-        wanted = hashes[order]
-        found = np.full(len(hashes), _ABSENT, dtype=np.int64)
-        base = 0
-        for stored in self._hashes:
-            if len(stored):
-                places = np.searchsorted(stored, wanted)
-                places[places == len(stored)] = 0
-                hit = stored[places] == wanted
-                found[order[hit]] = places[hit] + base
-            base += len(stored)
-        return found
-
-    def rows_at(self, slots: np.ndarray) -> np.ndarray:
-        large = len(self._rows[0])
-        rows = np.full(len(slots), _ABSENT, dtype=np.int64)
-        low, high = (slots != _ABSENT) & (slots < large), slots >= large
-        rows[low] = self._rows[0][slots[low]]
-        rows[high] = self._rows[1][slots[high] - large]
-        return rows
-
-    def replace(self, slots: np.ndarray, hashes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Point to new rows: in their slots, or in new ones under their hashes. Gives the rows pointed to before."""
-        before = self.rows_at(slots)
-        large = len(self._rows[0])
-        low, high, new = (slots != _ABSENT) & (slots < large), slots >= large, slots == _ABSENT
-        self._rows[0][slots[low]] = rows[low]
-        self._rows[1][slots[high] - large] = rows[high]
-        if new.any():
-            self._insert(1, hashes[new], rows[new])
-            if len(self._hashes[1]) > max(4096, len(self._hashes[0]) // 8):
-                self._insert(0, self._hashes[1], self._rows[1])
-                self._hashes[1], self._rows[1] = np.empty(0, np.uint64), np.empty(0, np.int64)
-        return before
-
-    def kill(self, slots: np.ndarray) -> None:
-        """Forget the rows in these slots. The slots stay: keys of the same hash may stand behind them."""
-        large = len(self._rows[0])
-        self._rows[0][slots[slots < large]] = _DEAD
-        self._rows[1][slots[slots >= large] - large] = _DEAD
-        self._dead += len(slots)
-
-    def mostly_dead(self) -> bool:
-        return self._dead > max(4096, (len(self._rows[0]) + len(self._rows[1])) // 4)
-
-    def _insert(self, part: int, hashes: np.ndarray, rows: np.ndarray) -> None:
-        order = np.argsort(hashes, kind="stable")
-        hashes, rows = hashes[order], rows[order]
-        places = np.searchsorted(self._hashes[part], hashes)
-        self._hashes[part] = np.insert(self._hashes[part], places, hashes)
-        self._rows[part] = np.insert(self._rows[part], places, rows)
