@@ -95,7 +95,7 @@ def test_kafka() -> None:
 
 def _a_transaction_that_took_too_long_is_done_again(subject: Subject) -> None:
     hand = Hand(subject)
-    late = Victim(hand.output, hand.writer, 1, made(1), f"{subject.stall}=delay(4)@1")
+    late = Victim(hand.output, hand.writer, 1, made(1), f"{subject.stall}=delay(2.5)@1")
     assert late.end() == 0
     expect(subject, made(1))
 

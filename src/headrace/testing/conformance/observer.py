@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -48,10 +47,11 @@ def watched(subject: Subject) -> Iterator[Seen]:
     seen, over = Seen(), threading.Event()
 
     def look() -> None:
-        while not over.is_set():
+        while True:
             with suppress(*subject.away):
                 seen.take(subject.parts())
-            time.sleep(_PAUSE)
+            if over.wait(_PAUSE):
+                return
 
     thread = threading.Thread(target=look, name="observer", daemon=True)
     thread.start()
