@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -42,8 +42,14 @@ _C = TypeVar("_C", bound=Comparison[Any])
 Targets = dict[str, dict[str, float]]
 
 
-def perform(bench: str, kind: Callable[[LaneSide, SparkSide, Log, Any], _C], size: object, measured: Callable[[_C, Path], Targets]) -> None:
-    """Start Spark, measure, and print the last line."""
+def perform(
+    bench: str,
+    kind: Callable[[LaneSide, SparkSide, Log, Any], _C],
+    size: object,
+    measured: Callable[[_C, Path], Targets],
+    config: Mapping[str, str] | None = None,
+) -> None:
+    """Start Spark, with `config` if given, measure, and print the last line."""
     state = machine()
     print(f"machine: {state}; {size}", flush=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -51,7 +57,7 @@ def perform(bench: str, kind: Callable[[LaneSide, SparkSide, Log, Any], _C], siz
         home, cores = Path(directory), os.cpu_count() or 2
         settings = Settings(home=home, master=f"local[{cores}]", driver_memory="3g")
         log = Log(home / "log")
-        spark = session(settings, name="bench", cores=cores, output=home / "spark.log")
+        spark = session(settings, name="bench", cores=cores, output=home / "spark.log", config=config)
         comparison = kind(LaneSide(spark, settings, cores), SparkSide(spark, log), log, size)
         targets = measured(comparison, home)
         spark.stop()

@@ -48,7 +48,7 @@ class LaneSide:
     name = "headrace"
 
     def __init__(self, spark: SparkSession, settings: Settings, cores: int) -> None:
-        self._spark, self._settings, self._cores = spark, settings, cores
+        self._spark, self.settings, self._cores = spark, settings, cores
         self._numbers = itertools.count()
 
     def run(self, topic: str, declare: Declare, rows: int) -> Run:
@@ -64,7 +64,7 @@ class LaneSide:
     def facts(self, topic: str, declare: Declare, rows: int, bound: str = "10 seconds") -> Run:
         """The same for results that are facts: they are appended to a topic."""
         number = next(self._numbers)
-        app, sink = hr.App(f"ours-{number}", settings=self._settings), f"facts-{number}"
+        app, sink = hr.App(f"ours-{number}", settings=self.settings), f"facts-{number}"
         app.sink(declare(self._stream(app, topic, bound)), LogTopic(sink), name=sink)
         with tempfile.TemporaryDirectory() as checkpoint:
             query, peak = self._finished(app, Path(checkpoint), rows)
@@ -92,7 +92,7 @@ class LaneSide:
     def app(self, topic: str, declare: Declare) -> tuple[hr.App, str]:
         """An app over a topic, and the name of its one view."""
         number = next(self._numbers)
-        app = hr.App(f"ours-{number}", settings=self._settings)
+        app = hr.App(f"ours-{number}", settings=self.settings)
         app.view(f"view-{number}", declare(self._stream(app, topic)))
         return app, f"view-{number}"
 

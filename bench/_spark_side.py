@@ -131,29 +131,29 @@ class SparkSide:
     name = "spark"
 
     def __init__(self, spark: SparkSession, log: Log) -> None:
-        self._spark, self._log = spark, log
+        self.spark, self._log = spark, log
         self._numbers = itertools.count()
         spark.dataSource.register(PlainSource)
         spark.dataSource.register(PlainSink)
 
     def windows(self, topic: str, rows: int) -> Run:
         """Spark's own operator."""
-        return self._run(windowed(payments(self._spark, self._log.path, topic, rows)))
+        return self._run(windowed(payments(self.spark, self._log.path, topic, rows)))
 
     def per_key(self, topic: str, rows: int) -> Run:
         """One call a key."""
         window = F.window("at", "1 minute").start.alias("window_start")
-        grouped = payments(self._spark, self._log.path, topic, rows).select("card", "amount", window).groupBy("window_start", "card")
+        grouped = payments(self.spark, self._log.path, topic, rows).select("card", "amount", window).groupBy("window_start", "card")
         return self._run(grouped.transformWithState(PerKey(), RESULT, "append", "none"))
 
     def first_of_each(self, topic: str, rows: int, bound: str) -> Run:
         """Spark's own operator that lets the first record of a card go on."""
-        source = payments(self._spark, self._log.path, topic, rows).withWatermark("at", bound)
+        source = payments(self.spark, self._log.path, topic, rows).withWatermark("at", bound)
         return self._run(source.dropDuplicatesWithinWatermark(["card"]), COLUMNS)
 
     def refuses_exact_distinct(self, topic: str) -> bool:
         """Whether Spark's streaming refuses to count distinct values."""
-        counted = payments(self._spark, self._log.path, topic, 1).withWatermark("at", "10 seconds").groupBy(F.window("at", "1 minute"))
+        counted = payments(self.spark, self._log.path, topic, 1).withWatermark("at", "10 seconds").groupBy(F.window("at", "1 minute"))
         try:
             self._run(counted.agg(F.count_distinct("card").alias("n")), "n bigint")
         except AnalysisException:

@@ -35,6 +35,8 @@ def consumer(source: KafkaTopic, group: str) -> Any:
         "fetch.wait.max.ms": 100,
         # Ranges end somewhere: what is fetched behind them was for nothing.
         "queued.min.messages": 20_000,
+        # When so many wait the client looks again after this, and not after a second: that made reading eight times as slow.
+        "fetch.queue.backoff.ms": 2,
     }, logger=_log))  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import zipfile
 from datetime import timedelta
 from importlib.resources import files
@@ -38,6 +39,8 @@ class OpenSearchServer(Server):
 
     name = "opensearch"
     ready = "indices into cluster_state"
+    # Asked to end it takes half a minute; what it has acknowledged is in its translog, from which it comes back.
+    stop_by = signal.SIGKILL
 
     def __init__(self, *, directory: Path | None = None, heap: str = "512m", start_within: timedelta = timedelta(seconds=120)) -> None:
         super().__init__(directory, start_within)
