@@ -24,7 +24,7 @@ from headrace.testing.chaos.subject import Subject, wake
 
 _LOOK = 0.1
 _PATIENCE = 180.0
-_UNREACHED = 30.0
+_UNREACHED = 8
 _LONGEST_PAUSE = 4.0
 _MOST_STUMBLES = 3
 _LAST_EPOCHS = 20
@@ -99,7 +99,7 @@ class Chaos:
         self._directory = JobDirectory(place, app.name)
         self._planned = PlannedEpochs(self._directory.checkpoint)
         self._subject = Subject(file, place)
-        self._random = Random(campaign.seed)
+        self._faults, self._random = drawn(campaign.kinds, campaign.seed), Random(campaign.seed)
         self._frozen: set[int] = set()
         self._verdict = Verdict(campaign.seed)
 
@@ -120,7 +120,7 @@ class Chaos:
     def _disturb(self) -> None:
         began = time.monotonic()
         while not self._campaign.over(self._verdict.faults.total(), began):
-            fault = drawn(self._campaign.kinds, self._random)
+            fault = next(self._faults)
             self._tell(f"{self._verdict.faults.total() + 1}. {fault}")
             self._happen(fault)
             self._verdict.faults[fault.kind] += 1
@@ -168,9 +168,9 @@ class Chaos:
         self._subject.start(rules, "--rows-per-epoch", str(self._campaign.rows_per_epoch))
 
     def _wait_for_end(self) -> None:
-        """Wait for a failpoint to end the run; one that the job does not come to is given up."""
-        began = time.monotonic()
-        while self._subject.running and (self._directory.record() is None or time.monotonic() - began < _UNREACHED):
+        """Wait for a failpoint to end the run; one that the job does not come to in some epochs is given up."""
+        began, before = time.monotonic(), self._directory.committed_epoch()
+        while self._subject.running and self._directory.committed_epoch() < before + _UNREACHED:
             self._look(began)
 
     def _look(self, began: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -36,12 +37,24 @@ class Fault:
         return f"{self.kind} {self.rules}" if self.rules else self.kind
 
 
-def drawn(kinds: tuple[str, ...], random: Random) -> Fault:
-    """The next fault; `failpoint:NAME` among the kinds means that failpoint only."""
-    kind, _, point = random.choice(kinds).partition(":")
-    if kind not in KINDS:
-        raise SettingsError(f"there is no fault {kind!r}", hint=f"one of {', '.join(KINDS)}, or failpoint:NAME")
+def drawn(kinds: Sequence[str], seed: int) -> Iterator[Fault]:
+    """Faults without end: each kind once, in some order, then each once more. `failpoint:NAME` means that failpoint only, and
+    `failpoint:NAME@2` its second hit.
+
+    >>> [str(fault) for fault, _ in zip(drawn(["worker", "failpoint:sink.write.after@2"], 1), range(2))]
+    ['failpoint sink.write.after=kill@2', 'worker']
+    """
+    for kind in kinds:
+        if kind.partition(":")[0] not in KINDS:
+            raise SettingsError(f"there is no fault {kind!r}", hint=f"one of {', '.join(KINDS)}, or failpoint:NAME")
+    random = Random(f"{seed}/faults")
+    while True:
+        for kind in random.sample(kinds, len(kinds)):
+            yield _fault(*kind.partition(":")[::2], random)
+
+
+def _fault(kind: str, place: str, random: Random) -> Fault:
     if kind != FAILPOINT:
         return Fault(kind)
-    point = point or random.choice(sorted(POINTS))
-    return Fault(kind, f"{point}=kill@{random.randint(1, POINTS.get(point, 3))}")
+    point, _, hit = (place or random.choice(sorted(POINTS))).partition("@")
+    return Fault(kind, f"{point}=kill@{hit or random.randint(1, POINTS.get(point, 3))}")
