@@ -90,12 +90,16 @@ def test_a_stream_over_a_topic_without_a_time_takes_it_from_the_records(spark: S
     app.log.create_topic("clicks", partitions=3, schema="url string, at timestamp")
     clicks = app.stream("clicks", schema="url string, at timestamp", time="at", watermark=hr.perfect(idle="1 hour"))
     app.view("clicks_per_minute", clicks.window(hr.tumbling("1 minute")).agg(clicks="count(*)"))
+    index = hr.search(tmp_path / "index", key="url")
+    app.sink(clicks, index)
     table = pa.table({"url": ["/a", "/b"], "at": pa.array([NOON, NOON + timedelta(minutes=2)])})
     with app.log.producer(acks="all") as producer:
         producer.send_table("clicks", table)
     report = app.run(until="caught-up")
     assert report.watermark == NOON + timedelta(minutes=2)
     assert [row["clicks"] for row in app.read("clicks_per_minute").to_pylist()] == [1]
+    assert [row["url"] for row in index.find("b")] == ["/b"]
+    assert app.epochs().outputs["clicks.sink"] == report.epoch
 
 
 def test_sigterm_ends_a_run_that_would_go_on_for_ever(spark: SparkSession, tmp_path: Path) -> None:
