@@ -26,14 +26,15 @@ def key_text(records: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
     >>> key_text(pl.DataFrame({"n": [float("nan"), None, -0.0]}), ("n",)).to_list()
     ['{"n":"NaN"}', '{"n":null}', '{"n":"0.0"}']
     """
-    return as_json(records.select(_plain(pl.col(name), records.schema[name]).alias(name) for name in key))
+    kinds = {name: records.schema[name] for name in key}
+    plain = [pl.col(name).to_physical() if kind.is_temporal() else floats_as_text(name, kind) for name, kind in kinds.items()]
+    return as_json(records.select(plain))
 
 
-def _plain(value: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    if kind.is_float():
-        # The two zeros are one key.
-        return pl.when(value == 0).then(0.0).otherwise(value).cast(pl.String)
-    return value.to_physical() if kind.is_temporal() else value
+def floats_as_text(name: str, kind: pl.DataType) -> pl.Expr:
+    """A column of a key in which JSON would write NaN and infinity as null; the two zeros are one key."""
+    value = pl.col(name)
+    return pl.when(value == 0).then(0.0).otherwise(value).cast(pl.String).alias(name) if kind.is_float() else value
 
 
 def _legible(value: pl.Expr, kind: pl.DataType) -> pl.Expr:

@@ -24,9 +24,11 @@ from headrace.connectors.patience import patiently
 from headrace.connectors.redis.keys import SORTED_SET, STRING, RedisKeys
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError
-from headrace.schema.legible import as_json
+from headrace.schema.legible import as_json, floats_as_text
 
 Answer = TypeVar("Answer")
+# What a null key is called, and what names of our own begin with: no other key's name is, or begins, like these.
+_NULL, _OWN = "%null", "headrace:"
 _AWAY = (ConnectionError, TimeoutError)
 _clients = Kept[Redis](close=Redis.close)
 
@@ -56,7 +58,7 @@ class RedisOutput:
 
     def _mark(self, writer: Writer) -> str:
         """The key that says which run and epoch of a writer came last."""
-        return f"{self.target.tag}:headrace:{writer.name}"
+        return f"{self.target.tag}:{_OWN}{writer.name}"
 
     def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:
         mark = self._mark(writer)
@@ -106,11 +108,10 @@ class RedisOutput:
             step.delete(*(f"{target.tag}:{name}" for name in gone))
 
     def _names(self, rows: pl.DataFrame) -> Iterator[str]:
-        """What tells a row apart, as text; in the parts of a key of several columns a colon is written as %3A."""
-        parts = [json.loads(text) for text in as_json(rows.select(self.key)).to_list()]
-        for row in parts:
-            texts = [_text(row[name]) for name in self.key]
-            yield texts[0] if len(texts) == 1 else ":".join(text.replace("%", "%25").replace(":", "%3A") for text in texts)
+        """What tells each row apart, as text."""
+        kinds = {name: rows.schema[name] for name in self.key}
+        for text in as_json(rows.select(floats_as_text(name, kind) for name, kind in kinds.items())).to_list():
+            yield _name(list(json.loads(text).values()))
 
     def _told(self, what: str, work: Callable[[Redis], Answer]) -> Answer:
         def attempt() -> Answer:
@@ -132,6 +133,23 @@ def _connected(target: RedisKeys) -> Redis:
     # Tries are counted here, where they are known to be repeatable.
     once = Retry(NoBackoff(), 0)
     return _clients.get(target.url, lambda: Redis.from_url(target.url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once))
+
+
+def _name(parts: list[Any]) -> str:
+    """A key as text that no other key has: its only part as it is, several with colons between them.
+
+    >>> [_name([part]) for part in ("ada", 7, "null", None, "%", "headrace:x")]
+    ['ada', '7', 'null', '%null', '%%', '%headrace:x']
+    >>> _name(["a:b", 50, None]), _name([None, "%null"])
+    ('a%3Ab:50:%null', '%%null:%25null')
+    """
+    if parts == [None]:
+        return _NULL
+    if len(parts) == 1:
+        name = _text(parts[0])
+    else:
+        name = ":".join(_NULL if part is None else _text(part).replace("%", "%25").replace(":", "%3A") for part in parts)
+    return f"%{name}" if name.startswith(("%", _OWN)) else name
 
 
 def _parsed(mark: Any) -> tuple[int, int]:
