@@ -23,6 +23,18 @@ class FactsOnly:
         return False
 
 
+class Changeable:
+    """A target whose rows can be replaced and removed, always."""
+
+    @property
+    def append_only(self) -> bool:
+        return False
+
+    @property
+    def replaces(self) -> bool:
+        return True
+
+
 def need_client(module: str, what: str, extra: str) -> None:
     """Raise, with what to do, if the client of another system is not installed.
 

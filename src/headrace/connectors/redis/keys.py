@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.connectors.targets import need_client
+from headrace.connectors.targets import Changeable, need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.secret import Secret
@@ -21,7 +21,7 @@ HASH, STRING, SORTED_SET = "hash", "string", "sorted set"
 
 
 @dataclass(frozen=True)
-class RedisKeys:
+class RedisKeys(Changeable):
     """Under which name, on which server, and in which form rows are held; see `redis`."""
 
     name: str
@@ -43,14 +43,6 @@ class RedisKeys:
             raise SettingsError(f"redis {self.name!r}: members of a sorted set do not expire", hint="leave ttl= away")
         if not self.name or set(self.name) & set("{}"):
             raise SettingsError(f"{self.name!r} is no name for keys of Redis", hint="any text without braces")
-
-    @property
-    def append_only(self) -> bool:
-        return False
-
-    @property
-    def replaces(self) -> bool:
-        return True
 
     @property
     def tag(self) -> str:

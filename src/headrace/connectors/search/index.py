@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.connectors.exchange import Service, service
 from headrace.connectors.search.documents import searched
-from headrace.connectors.targets import need_client
+from headrace.connectors.targets import Changeable, need_client
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 
@@ -25,20 +25,12 @@ _OWN = "_headrace_"
 
 
 @dataclass(frozen=True)
-class SearchDirectory:
+class SearchDirectory(Changeable):
     """An index in a directory; see `search`."""
 
     directory: Path
     key: tuple[str, ...] = ()
     fields: tuple[str, ...] | None = None
-
-    @property
-    def append_only(self) -> bool:
-        return False
-
-    @property
-    def replaces(self) -> bool:
-        return True
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the columns cannot be searched, or the library of the index is missing: before anything runs."""
@@ -65,7 +57,7 @@ class SearchDirectory:
 
 
 @dataclass(frozen=True)
-class SearchService:
+class SearchService(Changeable):
     """An index of OpenSearch or Elasticsearch; see `search`."""
 
     service: Service
@@ -77,14 +69,6 @@ class SearchService:
     def __post_init__(self) -> None:
         if not self.index or self.index != self.index.lower() or set(self.index) & set('\\/*?"<>| ,#:') or self.index[0] in "-_+.":
             raise SettingsError(f"{self.index!r} is no name of an index", hint='index="products": lower case, without signs like / or *')
-
-    @property
-    def append_only(self) -> bool:
-        return False
-
-    @property
-    def replaces(self) -> bool:
-        return True
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the columns cannot be searched: before anything runs."""
