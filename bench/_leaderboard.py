@@ -15,7 +15,6 @@ import pyarrow as pa
 from _lane_side import LaneSide
 from _payments import append, payments
 from _watching import Watcher
-from pyspark.sql.streaming.query import StreamingQuery
 
 import headrace as hr
 from headrace.api.stream import Stream
@@ -24,7 +23,8 @@ from headrace.log.consumer import Consumer
 _TICK = 0.1
 # The one player whose score counts its own records, far above all others.
 _MARK, _FAR = 10**12, 10**9
-_WARM_EPOCHS = 6
+# For so many seconds the JVM compiles what it runs most.
+_WARM = 20
 
 
 def board(points: Stream) -> Stream:
@@ -56,7 +56,9 @@ def held(side: LaneSide, players: int, rate: int, seconds: float) -> Held:
         query = side.start(app, Path(checkpoint), None, None)
         watcher = _Marks(app.log.consumer(view))
         try:
-            marks, sent = _Sender(app, topic, players, rate).send(query, seconds)
+            # The players' first points are no part of what is held.
+            query.processAllAvailable()
+            marks, sent = _Sender(app, topic, players, rate).send(seconds)
             watcher.wait_for(max(marks))
         finally:
             query.stop()
@@ -84,19 +86,18 @@ class _Sender:
     players: int
     rate: int
 
-    def send(self, query: StreamingQuery, seconds: float) -> tuple[dict[int, float], float]:
+    def send(self, seconds: float) -> tuple[dict[int, float], float]:
         """Until the job is warm, then for so many seconds; gives when each mark was sent, and the rate that was kept."""
         marks: dict[int, float] = {}
-        number, tick, begin, started = 0, 0, 0.0, time.time()
+        number, started = 0, time.time()
+        begin = started + _WARM
         with self.app.log.producer(acks="1") as producer:
-            while not begin or time.time() < begin + seconds:
-                time.sleep(max(0.0, started + tick * _TICK - time.time()))
-                tick, number, now = tick + 1, number + 1, time.time()
+            while (now := time.time()) < begin + seconds:
+                number += 1
                 producer.send_table(self.topic, self._points(number, now))
-                if begin:
+                if now >= begin:
                     marks[number] = now
-                elif tick % 10 == 0 and len(query.recentProgress) >= _WARM_EPOCHS:
-                    begin, started, tick = now, now, 0
+                time.sleep(max(0.0, started + number * _TICK - time.time()))
             return marks, len(marks) * self.rate * _TICK / (time.time() - begin)
 
     def _points(self, number: int, now: float) -> pa.Table:

@@ -53,7 +53,7 @@ def test_a_job_killed_in_every_way_does_everything_once_and_a_sink_that_knows_no
     options = ["--faults", "3", "--rate", "300", "--seed", "11", *(word for kind in kinds for word in ("--kind", kind))]
     # The second compiler costs more than these few epochs gain by it.
     environment = {**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-    command = [sys.executable, "-m", "headrace", "chaos", str(file), *options]
+    command = [sys.executable, "-m", "headrace", "chaos", str(file), "--keep", str(tmp_path / "chaos"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1, done.stderr
     assert "3 faults" in done.stderr
