@@ -16,13 +16,13 @@ def write(file: Path, text: str) -> None:
     file.with_name(f".{file.name}.crc").write_bytes(b"crc\0\0\0\2\0" + sums)
 
 
-def checkpoint(path: Path, offsets: range, commits: range) -> None:
-    """The checkpoint of a job that has planned and committed so many batches, each of ten records."""
+def checkpoint(path: Path, offsets: range, commits: range, *, reads: int = 1) -> None:
+    """The checkpoint of a job that has planned and committed so many batches, each of ten records, and reads its source so many times."""
     write(path / "metadata", json.dumps({"id": "f4ac190c-200e-403b-9077-9e0c08e06ed4"}))
     for batch in offsets:
         conf = {"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": {"spark.sql.shuffle.partitions": "2"}}
         offset = {"epoch": batch + 1, "positions": {"clicks": {"0": 10 * (batch + 1)}}}
-        write(path / "offsets" / str(batch), "\n".join(["v1", json.dumps(conf), json.dumps(offset)]))
+        write(path / "offsets" / str(batch), "\n".join(["v1", json.dumps(conf), *[json.dumps(offset)] * reads]))
     for batch in commits:
         ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [["608e095c"], ["a80e19c4"]]}}
         write(path / "commits" / str(batch), "\n".join(["v2", json.dumps(ids)]))

@@ -66,6 +66,13 @@ def job(tmp_path: Path) -> Iterator[Job]:
     job.app.log.close()
 
 
+def test_a_job_that_reads_its_source_twice_has_its_offset_twice(job: Job) -> None:
+    checkpoint(job.path, offsets=range(6), commits=range(5), reads=2)
+    job.refuse()
+    assert job.repair() == []
+    assert job.numbers == (list(range(6)), list(range(5)))
+
+
 def test_a_whole_checkpoint_is_left_alone(job: Job) -> None:
     job.refuse()
     assert job.repair() == []
