@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from headrace.testing.locks import holders
+
 MARK = "HEADRACE_TEST_RUN"
 
 
@@ -35,11 +37,21 @@ def kill(run: str) -> None:
 
 
 def freeze(run: str, but: int) -> None:
-    """Let none of them go on, as a machine that swaps or a hypervisor that pauses would; one is left out."""
+    """Let none of them go on, as a machine that swaps or a hypervisor that pauses would; one is left out.
+
+    None of them holds a lock of the log then: whoever comes next would wait for it.
+    """
+    while holders(_stopped(run, but)):
+        wake(run)
+        time.sleep(0.02)
+
+
+def _stopped(run: str, but: int) -> set[int]:
     frozen: set[int] = set()
     while fresh := set(processes_of(run)) - frozen - {but}:
         _signal(fresh, signal.SIGSTOP)
         frozen |= fresh
+    return frozen
 
 
 def wake(run: str) -> None:

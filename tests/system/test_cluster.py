@@ -18,7 +18,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 # One of each kind of step.
 STORIES = (
-    "tumbling",
     "hopping",
     "session_merge",
     "sliding",

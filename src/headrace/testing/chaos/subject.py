@@ -14,6 +14,7 @@ from random import Random
 
 from headrace.core.errors import JobError
 from headrace.core.failpoints import VARIABLE
+from headrace.testing.locks import holders
 
 _LOOK = 0.02
 _PATIENCE = 60.0
@@ -107,10 +108,20 @@ class Subject:
     def freeze_spark(self) -> set[int]:
         """Spark and its workers stand still while their driver dies; gives them, to be woken later."""
         assert self._driver is not None
-        frozen = self._note() - {self._driver.pid}
-        _signal(frozen, signal.SIGSTOP)
+        frozen = self._stopped()
+        # One that stands still with a lock of the log would hold up the next run, too.
+        while holders(frozen):
+            _signal(frozen, signal.SIGCONT)
+            time.sleep(_LOOK)
+            frozen = self._stopped()
         self.kill_driver()
         return frozen
+
+    def _stopped(self) -> set[int]:
+        assert self._driver is not None
+        found = self._note() - {self._driver.pid}
+        _signal(found, signal.SIGSTOP)
+        return found
 
     def close(self) -> None:
         """Leave nothing behind."""
