@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -45,19 +46,24 @@ class Service:
             answer = connection.getresponse()
             said = answer.read(_MOST_READ)
         except (OSError, http.client.HTTPException) as error:
-            _connections.drop(self.url)
+            _connections.drop(self._purpose)
             raise Away(str(error) or type(error).__name__) from error
         if answer.status == http.client.TOO_MANY_REQUESTS or answer.status >= 500:
-            _connections.drop(self.url)
+            _connections.drop(self._purpose)
             raise Away(f"answered {answer.status}: {legible(said)}")
         return answer.status, said
+
+    @property
+    def _purpose(self) -> tuple[str, int]:
+        # A connection carries one exchange at a time: each thread has its own.
+        return self.url, threading.get_ident()
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         host, port, patience = parts.hostname, parts.port, self.timeout.total_seconds()
-        return _connections.get(self.url, lambda: kind(host, port, timeout=patience))
+        return _connections.get(self._purpose, lambda: kind(host, port, timeout=patience))
 
     def __str__(self) -> str:
         return self.url
