@@ -7,7 +7,6 @@ the JVM starts. Here modules are only loaded: a library that had threads at work
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import runpy
@@ -48,8 +47,8 @@ class Nursery:
                 elif key.fileobj is self._alarm:
                     self._alarm.recv(4096)
                     self._bury()
-                else:
-                    # Who asked is gone, and says no more: the child goes with it.
+                elif key.data in self._clients:
+                    # Who asked is gone, and says no more: the child goes with it, if it has not ended in the same moment.
                     os.kill(key.data, signal.SIGKILL)
                     self._leave(key.data)
 
@@ -145,10 +144,9 @@ def _load() -> None:
     import pyspark.sql.worker.write_into_data_source  # noqa: F401
 
     from headrace.spark import evaluation, level, reading, source, transformation, writing  # noqa: F401
+    from headrace.spark.worker import settle
 
-    # Spark has a worker look through all of its objects after every task, those of the modules too: about 60 ms a task.
-    gc.collect()
-    gc.freeze()
+    settle()
 
 
 if __name__ == "__main__":

@@ -104,6 +104,18 @@ def test_a_killed_program_is_told(environment: dict[str, str]) -> None:
         assert process.wait(60) == 128 + signal.SIGKILL
 
 
+def test_a_program_and_who_started_it_may_end_in_the_same_moment(environment: dict[str, str]) -> None:
+    nursery = int(run(environment, "hello").stdout.split()[0])
+    with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        os.kill(nursery, signal.SIGSTOP)
+        os.kill(child, signal.SIGKILL)
+        process.kill()
+    os.kill(nursery, signal.SIGCONT)
+    assert int(run(environment, "hello").stdout.split()[0]) == nursery
+
+
 def test_where_there_is_no_nursery_python_itself_is_started(environment: dict[str, str]) -> None:
     alone = {**environment, "HEADRACE_NURSERY": "/nowhere"}
     done = run(alone, "hello")
