@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,11 +20,13 @@ from headrace.core.schema import SchemaLike
 from headrace.log import groups, offsets, transactions, writers
 from headrace.log.assignment import TopicPartition
 from headrace.log.awake import Awake
+from headrace.log.catalog import Catalog
 from headrace.log.consumer import Consumer, Place, Start, place_of
 from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
 from headrace.log.dead_letters import check_dead_letter_topic
+from headrace.log.description import described
 from headrace.log.disk import Disk, PosixDisk
-from headrace.log.errors import TopicExists, UnknownTopic, closed_log
+from headrace.log.errors import closed_log
 from headrace.log.group import Group
 from headrace.log.group_consumer import GroupConsumer, Topics
 from headrace.log.group_settings import group_settings
@@ -38,16 +39,10 @@ from headrace.log.queue import Queue, QueueSettings
 from headrace.log.queue_state import QueueState, state_prefix, state_topic
 from headrace.log.repair import RepairReport, repair
 from headrace.log.retention import Removed, delete_before
-from headrace.log.segment import segment_path
 from headrace.log.snapshot import Snapshot, snapshot_of
-from headrace.log.topic import Topic, TopicConfig, check_name, extended, topic_columns
+from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
 from headrace.log.writers import Author
-
-# The records that `describe` looks at for the latest event time: those of one segment or two, however many there are.
-_NEWEST = 100_000
-# Directories of topics that are not there yet, or no more.
-_NEW, _DELETED = "~new-", "~deleted-"
 
 
 class Log:
@@ -72,14 +67,11 @@ class Log:
         self.path = Path(path)
         self.disk: Disk = disk or PosixDisk()
         self.clock: Clock = clock or SystemClock()
-        self._topics_path = self.path / "topics"
         self._locks_path = self.path / "locks"
         self._groups_path = self.path / "groups"
-        self.disk.make_directory(self._topics_path)
         self.disk.make_directory(self._locks_path)
-        self._catalog_lock = self.disk.lock(self._locks_path / "catalog")
+        self._catalog = Catalog(self.disk, self.path / "topics", self.disk.lock(self._locks_path / "catalog"))
         self._partitions: dict[tuple[str, int], Partition] = {}
-        self._known: dict[str, tuple[Path, tuple[int, int], Topic]] = {}
         self._guard = threading.Lock()
         self._awake = Awake()
         self._closed = False
@@ -96,7 +88,7 @@ class Log:
             self._partitions.clear()
         for partition in partitions:
             partition.close()
-        self._catalog_lock.rest()
+        self._catalog.lock.rest()
 
     def __enter__(self) -> Self:
         return self
@@ -118,75 +110,37 @@ class Log:
             name=name, partitions=partitions, columns=topic_columns(schema), key=(key,) if isinstance(key, str) else tuple(key), time=time,
             config=TopicConfig().with_settings(config or {}), created_at=self.clock.now(),
         )  # fmt: skip
-        return self._create(topic, exist_ok=exist_ok)
+        return self._catalog.create(topic, exist_ok=exist_ok)
 
     def topic(self, name: str) -> Topic:
         """The declaration of a topic, as it is now."""
-        known = self._known.get(name)
-        path = known[0] if known is not None else self._file_of(name)
-        try:
-            stamp = self.disk.stamp(path)
-        except FileNotFoundError:
-            raise self._unknown(name) from None
-        if known is None or known[1] != stamp:
-            known = (path, stamp, Topic.from_json(self.disk.read(path), str(path)))
-            self._known[name] = known
-        return known[2]
+        return self._catalog.topic(name)
 
     def topics(self, *, internal: bool = False) -> list[Topic]:
         """All topics, by name."""
-        found = []
-        for name in self._names():
-            # One may be deleted while they are listed.
-            with suppress(UnknownTopic):
-                found.append(self.topic(name))
-        return [topic for topic in found if internal or not topic.internal]
+        return [topic for topic in self._catalog.topics() if internal or not topic.internal]
 
     def alter_topic(
         self, name: str, *, partitions: int | None = None, config: Mapping[str, int | str] | None = None, schema: SchemaLike | None = None
     ) -> Topic:
         """Add partitions, change settings, or add columns at the end; what is stored stays as it is."""
-        with self._catalog_lock:
-            topic = self.topic(name)
-            changed = replace(topic, config=topic.config.with_settings(config or {}))
-            if schema is not None:
-                changed = replace(changed, columns=extended(topic, topic_columns(schema)))
-            if partitions is not None:
-                if partitions < topic.partitions:
-                    raise LogError(
-                        f"topic {name!r} has {topic.partitions} partitions, not {partitions} or fewer",
-                        why="records would be lost",
-                        hint="only more partitions can be given",
-                    )
-                changed = replace(changed, partitions=partitions)
-                for index in range(topic.partitions, partitions):
-                    Partition.create(self.disk, self._directory(name, index), changed)
-            self.disk.replace(self._topics_path / name / "topic.json", changed.to_json())
-        return self.topic(name)
+        return self._catalog.alter(name, partitions, config or {}, schema)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with all its records and queues. Its readers and writers get an error that says so."""
-        with self._catalog_lock:
+        with self._catalog.lock:
             topic = self.topic(name)
             if topic.internal:
                 raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose what they stand on")
-            queues = [self.topic(other) for other in self._names() if other.startswith(state_prefix(topic))]
+            queues = [self.topic(other) for other in self._catalog.names() if other.startswith(state_prefix(topic))]
             for gone in (topic, *queues):
                 self._bury(gone)
-        self._sweep()
+        self._catalog.sweep()
 
     def describe(self, name: str) -> dict[str, Any]:
         """A topic's declaration, and for each partition its offsets, bytes, segments and the latest event time of its newest records."""
         topic = self.topic(name)
-        partitions = [self._describe_partition(self.partition(topic, index)) for index in range(topic.partitions)]
-        return {
-            "name": topic.name,
-            "columns": topic.columns,
-            "key": list(topic.key),
-            "time": topic.time,
-            "config": topic.config.settings(),
-            "partitions": partitions,
-        }
+        return described(topic, [self.partition(topic, index) for index in range(topic.partitions)])
 
     def partition(self, topic: Topic, index: int) -> Partition:
         """One partition of a topic, shared by all users in this process."""
@@ -197,7 +151,7 @@ class Log:
                 raise closed_log(topic.name)
             found = self._partitions.get((topic.id, index))
             if found is None or found.topic is not topic:
-                found = Partition(self.disk, self._directory(topic.name, index), topic, index, self.clock)
+                found = Partition(self.disk, self._catalog.directory(topic.name, index), topic, index, self.clock)
                 found.on_roll, found.on_open = self.maintenance.soon, self._awake.opened
                 self._partitions[topic.id, index] = found
         return found
@@ -312,7 +266,7 @@ class Log:
     def transactions(self) -> Transactions:
         """How the transactions of this log ended."""
         if self._transactions is None:
-            partition = self.partition(self._create(transactions.TOPIC, exist_ok=True), 0)
+            partition = self.partition(self._catalog.create(transactions.TOPIC, exist_ok=True), 0)
             self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
         return self._transactions
 
@@ -337,9 +291,9 @@ class Log:
         dead = replace(
             source, name=settings.dead_letter, partitions=1, id=uuid.uuid4().hex, config=TopicConfig(), created_at=self.clock.now()
         )
-        present = self.topic(dead.name) if self.disk.exists(self._topics_path / dead.name) else self._create(dead, exist_ok=True)
+        present = self.topic(dead.name) if dead.name in self._catalog else self._catalog.create(dead, exist_ok=True)
         check_dead_letter_topic(present, source)
-        partition = self.partition(self._create(state_topic(source, name), exist_ok=True), 0)
+        partition = self.partition(self._catalog.create(state_topic(source, name), exist_ok=True), 0)
         return Queue(self, QueueState(partition, self.clock), settings)
 
     # Keeping order
@@ -349,7 +303,7 @@ class Log:
 
         This happens by itself whenever a segment is closed. A partition that cannot be worked on has its error in the report.
         """
-        self._sweep()
+        self._catalog.sweep()
         chosen = self.topics(internal=True) if topic is None else [self.topic(topic)]
         return [self._maintained(declared, index, force=force) for declared in chosen for index in range(declared.partitions)]
 
@@ -401,7 +355,7 @@ class Log:
     def offsets(self) -> Offsets:
         """What all groups have committed."""
         if self._offsets is None:
-            topic = self._create(offsets.TOPIC, exist_ok=True)
+            topic = self._catalog.create(offsets.TOPIC, exist_ok=True)
             self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
         return self._offsets
 
@@ -409,83 +363,13 @@ class Log:
         """Take a topic out of the catalog, under its lock; what is left of it may be removed."""
         for index in range(topic.partitions):
             self.partition(topic, index).mark_deleted()
-        # No topic can have these names: '~' is not allowed in one.
-        self.disk.rename(self._topics_path / topic.name, self._topics_path / f"{_DELETED}{topic.id}")
-        self._known.pop(topic.name, None)
+        self._catalog.bury(topic)
         with self._guard:
             for index in range(topic.partitions):
                 self._partitions.pop((topic.id, index), None)
-
-    def _sweep(self) -> None:
-        """Remove what is left of deleted topics, and of those whose making or removal a crash ended."""
-        if not any(name.startswith("~") for name in self.disk.list(self._topics_path)):
-            return
-        with self._catalog_lock:
-            # Topics are made under this lock: what is here now, nobody is making any more.
-            for name in self.disk.list(self._topics_path):
-                if name.startswith(_NEW):
-                    self.disk.rename(self._topics_path / name, self._topics_path / f"{_DELETED}{name.removeprefix(_NEW)}")
-        for name in self.disk.list(self._topics_path):
-            if name.startswith(_DELETED):
-                # Another process may be removing it, too.
-                with suppress(FileNotFoundError):
-                    self.disk.remove_tree(self._topics_path / name)
 
     def _maintained(self, topic: Topic, index: int, *, force: bool) -> PartitionReport:
         try:
             return self.maintenance.run(self.partition(topic, index), force=force)
         except LogError as error:
             return PartitionReport(topic.name, index, error=error)
-
-    def _create(self, topic: Topic, *, exist_ok: bool) -> Topic:
-        with self._catalog_lock:
-            if self.disk.exists(self._topics_path / topic.name / "topic.json"):
-                return self._existing(topic, exist_ok=exist_ok)
-            # Built aside and moved into place: a topic is there whole, or not at all.
-            building = self._topics_path / f"{_NEW}{topic.id}-{uuid.uuid4().hex}"
-            self.disk.make_directory(building)
-            for index in range(topic.partitions):
-                Partition.create(self.disk, building / str(index), topic)
-            self.disk.replace(building / "topic.json", topic.to_json())
-            self.disk.rename(building, self._topics_path / topic.name)
-        return self.topic(topic.name)
-
-    def _existing(self, topic: Topic, *, exist_ok: bool) -> Topic:
-        present = self.topic(topic.name)
-        if not exist_ok:
-            raise TopicExists(f"topic {topic.name!r} is there already", hint="use another name, delete it first, or give exist_ok=True")
-        if (present.columns, present.key, present.time) != (topic.columns, topic.key, topic.time):
-            raise TopicExists(
-                f"topic {topic.name!r} is there already with other columns, key or time", hint="alter it, or use another name"
-            )
-        return present
-
-    def _file_of(self, name: str) -> Path:
-        check_name(name)
-        return self._topics_path / name / "topic.json"
-
-    def _directory(self, name: str, index: int) -> Path:
-        return self._topics_path / name / str(index)
-
-    def _describe_partition(self, partition: Partition) -> dict[str, Any]:
-        state = partition.state()
-        sizes = self._sizes(partition)
-        return {
-            "partition": partition.index, "start": state.start, "end": state.visible, "segments": len(sizes), "bytes": sum(sizes),
-            "max_event_time": max_event_time(partition, max(state.start, state.visible - _NEWEST), state.visible),
-        }  # fmt: skip
-
-    def _sizes(self, partition: Partition) -> list[int]:
-        """The bytes of each segment. Maintenance may take one away between the look at the directory and at the file."""
-        for _ in range(100):
-            with suppress(FileNotFoundError):
-                return [self.disk.size(segment_path(partition.directory, base)) for base in partition.segments(partition.state())]
-        raise LogError(f"the segments of {partition.directory} changed 100 times while they were counted", hint="try again")
-
-    def _names(self) -> list[str]:
-        return sorted(name for name in self.disk.list(self._topics_path) if not name.startswith("~"))
-
-    def _unknown(self, name: str) -> UnknownTopic:
-        names = [other for other in self._names() if not other.startswith("__")]
-        shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-        return UnknownTopic(f"there is no topic {name!r} in {self.path}", hint=f"create it first; topics here: {shown or 'none'}")
