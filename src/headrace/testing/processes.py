@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from random import Random
 
-from headrace.testing.disk import Crash, Inode, Machine, SimulatedDisk
+from headrace.testing.disk import Crash, Machine, SimulatedDisk
+from headrace.testing.inode import Inode
 
 Body = Callable[[SimulatedDisk], None]
 

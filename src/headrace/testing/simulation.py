@@ -18,7 +18,8 @@ from random import Random
 
 from headrace.core.clock import ManualClock
 from headrace.testing.actor import HOME, Actor, Epoch, OneLog
-from headrace.testing.disk import Crash, Directory, Machine, SimulatedDisk
+from headrace.testing.disk import Crash, Machine, SimulatedDisk
+from headrace.testing.inode import Directory
 from headrace.testing.ledger import Broken, Ledger
 from headrace.testing.processes import Processes
 
