@@ -156,6 +156,21 @@ class Step(Node):
         return kept if all(name in self.columns.names for name in kept) else ()
 
 
+@dataclass(frozen=True)
+class TableStep(Step):
+    """A step that keeps rows, each of which holds until it is replaced or taken back."""
+
+    stateful: ClassVar[bool] = True
+
+    @property
+    def changes(self) -> bool:
+        return True
+
+    @property
+    def restates(self) -> bool:
+        return False
+
+
 def column(node: Node, name: str, role: str) -> pa.Field:
     """A column of a node by its name, or an error that says what there is."""
     if name not in node.columns.names:

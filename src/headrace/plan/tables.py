@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import Memory, TableStep
 
 
 @dataclass(frozen=True)
-class ToTable(Step):
+class ToTable(TableStep):
     """The latest record per key."""
-
-    stateful: ClassVar[bool] = True
 
     key: tuple[str, ...]
     ttl: timedelta | None
@@ -22,14 +19,6 @@ class ToTable(Step):
     @property
     def keys(self) -> tuple[str, ...]:
         return self.key
-
-    @property
-    def changes(self) -> bool:
-        return True
-
-    @property
-    def restates(self) -> bool:
-        return False
 
     @property
     def does(self) -> str:

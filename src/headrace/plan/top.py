@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from headrace.core.durations import spelled
 from headrace.plan.aggregation import GroupAggregate, WindowAggregate
-from headrace.plan.nodes import Memory, Node, Step
+from headrace.plan.nodes import Memory, Node, TableStep
 from headrace.plan.steps import Select, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.windows import Count, Global, Session
 
 
 @dataclass(frozen=True)
-class Top(Step):
+class Top(TableStep):
     """The `count` rows with the largest `score`, of everything or of each value of `per`.
 
     Those of each shard come first (`shared`), so that few rows have to meet. With `closes` a group is final when its window is.
     """
-
-    stateful: ClassVar[bool] = True
 
     count: int
     score: str
     per: tuple[str, ...]
     closes: bool
     shared: bool = False
-
-    @property
-    def changes(self) -> bool:
-        return True
-
-    @property
-    def restates(self) -> bool:
-        return False
 
     @property
     def beside(self) -> str:
