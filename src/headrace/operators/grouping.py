@@ -18,7 +18,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState, Located
 from headrace.operators.memory import Memory
-from headrace.operators.sides import OFFSET
+from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.plan.aggregation import GroupAggregate
@@ -180,7 +180,8 @@ class Latest(KeyedTable):
         if OP not in new.columns:
             new = added(new)
         new = new.with_columns(pl.col(TIME).alias(LAST)).sort(*_arrival(new), maintain_order=True, nulls_last=False)
-        new = new.unique(subset=self._key, keep="last", maintain_order=True)
+        # Where a record came from matters only among those of one epoch.
+        new = new.unique(subset=self._key, keep="last", maintain_order=True).drop(PARTITION, OFFSET, strict=False)
         old = self._present(new, time)
         results = []
         if old is not None:
@@ -192,12 +193,12 @@ class Latest(KeyedTable):
             if not replaced.is_empty():
                 results.append(retracted(self._finish(replaced)))
         if not new.is_empty():
-            self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
-            results.append(new.filter(pl.col(OP) == ADD).pipe(self._finish).pipe(added))
+            self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP, TIME), store)
+            results.append(new.filter(pl.col(OP) == ADD).drop(LAST))
         return Outcome(results + self._expire(time, store))
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.drop(LAST, GONE, strict=False)
+        return rows.drop(GONE, strict=False).rename({LAST: TIME})
 
 
 def _arrival(records: pl.DataFrame) -> list[str]:

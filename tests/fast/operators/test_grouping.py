@@ -52,6 +52,19 @@ def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
         assert held == wanted, f"seed {seed}"
 
 
+def test_a_table_keeps_nothing_of_where_its_records_came_from() -> None:
+    table, store = Latest(TableSpec(("k",), ttl=None), shard=0), MemoryStore()
+    records = frame([("a", 7, 1), ("a", 7, 2), ("b", 7, 3)]).with_columns(
+        pl.lit(0, pl.Int32).alias("_partition"), pl.Series("_offset", [5, 4, 6], pl.Int64)
+    )
+    (result,) = run(table, [records], EpochTime(1, 0, 0), store)
+    # Of equal times the one with the higher offset came last.
+    assert sorted(result.select("k", "x", "_time").rows()) == [("a", 1, 7), ("b", 3, 7)]
+    kept = table._state.where(pl.lit(True))
+    assert kept is not None
+    assert set(kept.columns) == {"k", "x", "_last"}
+
+
 def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec, shard=0)
