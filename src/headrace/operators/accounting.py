@@ -18,7 +18,7 @@ KEPT = ("state_rows", "state_bytes")
 
 @dataclass
 class Count:
-    """What became of the records that a step took in. `out` went on; for an aggregation they are in its state."""
+    """What became of the records that a step took in. `out` went on, or into the state of the step."""
 
     taken: int = 0
     out: int = 0

@@ -49,7 +49,8 @@ class Arrived:
 class Outcome:
     """The changelog that a shard gives out, the suspects that are late with their window, and what it counted itself.
 
-    `counts` are for the accounting (`taken` and what became of those): of records that were not `accepted` when they entered.
+    `counts` are for the accounting: `taken` and what became of records that were not `accepted` when they entered, or what else became
+    of some that were.
     `bad` are records that the state could not take in after all, `failed` what went wrong without one; both with their `_reason`.
     """
 

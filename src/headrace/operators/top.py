@@ -131,7 +131,7 @@ class TopsBeside(Memory[KeyedState]):
         front = self._in_front(fresh)
         near, leaving = front.above(fresh), front.of(changes)
         if near.is_empty() and leaving.is_empty():
-            return Outcome()
+            return Outcome(counts=_behind(changes.height))
         keys = pl.concat([near.select(self._own), leaving.select(self._own)]).unique()
 
         def everything() -> pl.DataFrame | None:
@@ -141,7 +141,7 @@ class TopsBeside(Memory[KeyedState]):
         before = front.rows
         results = front.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
         self._keep(before, front.rows, keys, store)
-        return Outcome(results)
+        return Outcome(results, counts=_behind(changes.height - keys.height))
 
     def _keep(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame, store: Store) -> None:
         """Write what has come to the front or is another row now, and marks for what has left it."""
@@ -155,6 +155,11 @@ class TopsBeside(Memory[KeyedState]):
             rows = self._state.where(pl.lit(True))
             self._front = Front.found_again(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
         return self._front
+
+
+def _behind(rows: int) -> dict[str, int]:
+    """What the accounting says of rows that are not kept, since those of their group that are in front are better."""
+    return {"out": -rows, "filtered": rows} if rows else {}
 
 
 @operator_of.register
