@@ -1,5 +1,6 @@
 """What every test stands on: a ceiling of time, settings that do not come from the developer's shell, and a line for each class."""
 
+import gc
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -17,6 +18,9 @@ CEILINGS = {"spark": 240, "system": 300}
 hypothesis.settings.register_profile("headrace", deadline=None, print_blob=True, max_examples=examples(100))
 hypothesis.settings.load_profile("headrace")
 
+# As in the workers of Spark. The threads of polars help with many rows; with few they cost more than they do.
+os.environ["POLARS_MAX_THREADS"] = "1"
+
 for _name in Settings.__dataclass_fields__:
     os.environ.pop(f"HEADRACE_{_name.upper()}", None)
 
@@ -32,6 +36,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ceiling = CEILINGS.get(class_of(item.nodeid))
         if ceiling and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(ceiling))
+
+
+def pytest_collection_finish() -> None:
+    # What is loaded now stays: looking through it again and again finds nothing to collect.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -89,7 +89,8 @@ def test_packages_of_others_name_their_own():
 
 def test_the_failpoints_in_the_code_are_those_with_a_name_and_a_sentence():
     sources = [source for source in Path(headrace.__file__).parent.rglob("*.py") if source.name not in ("failpoints.py", "faults.py")]
-    calls = [node for source in sources for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Call)]
+    texts = [text for source in sources if "failpoints" in (text := source.read_text(encoding="utf-8"))]
+    calls = [node for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     passes = [call for call in calls if ast.unparse(call.func) in ("failpoints.hit", "failpoints.reach", "_point")]
     names = [call.args[0].value for call in passes if isinstance(call.args[0], ast.Constant)]
     # The one that passes on what it is given is the log's `_point`.

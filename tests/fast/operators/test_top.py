@@ -81,7 +81,7 @@ def test_what_is_given_out_adds_up_to_the_best_rows(keys: int, per: tuple[str, .
 def test_the_next_one_comes_forth_however_many_leave() -> None:
     spec, store = spec_of(3, ()), MemoryStore()
     tops, held = Tops(spec), set()
-    rows: dict[str | None, Row] = {f"k{number:03}": (f"k{number:03}", "a", number) for number in range(200)}
+    rows: dict[str | None, Row] = {f"k{number:03}": (f"k{number:03}", "a", number) for number in range(120)}
     time = EpochTime(0, BEGINNING, BEGINNING)
     fold(held, list(tops.run(Arrived(packets([(*row, 0, 1) for row in rows.values()], spec, time, 1)), time, store).results))
     while rows:

@@ -15,6 +15,7 @@ from headrace.operators.time import END
 from headrace.operators.watermark import Progress
 from headrace.plan.watermarks import Bounded
 from headrace.spark.alignment import Standing, aligned
+from tests.support.examples import examples
 
 RULE = Bounded(timedelta(0), idle=timedelta(microseconds=50))
 BOUND = 10
@@ -79,7 +80,7 @@ streams = st.lists(st.lists(partition, min_size=1, max_size=3), min_size=2, max_
 
 
 @given(streams)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_everything_is_read_and_nothing_further_ahead_than_asked_for(content: list[list[list[int]]]) -> None:
     read = Streams({str(number): Listed(partitions) for number, partitions in enumerate(content)})
     while True:

@@ -17,6 +17,7 @@ from headrace.operators.disorder import Lateness
 from headrace.operators.watermark import Progress
 from headrace.plan.watermarks import LossBudget
 from headrace.testing.driver import TestDriver
+from tests.support.examples import examples
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SHARE, MOST = 0.2, 30
@@ -55,7 +56,7 @@ EDGES = [*range(19), 20, 22, 24, 26, 28]
 
 
 @given(epochs)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_what_is_late_is_what_the_rule_says(batches: list[list[tuple[str, int]]]) -> None:
     app = Declaration("budget")
     readings = app.stream("readings", "key string, at timestamp", key="key", time="at", watermark=loss_budget(SHARE, max=f"{MOST}s"))

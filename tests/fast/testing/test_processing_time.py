@@ -13,6 +13,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import hopping, processing_time
 from headrace.core.remarks import PlanWarning
 from headrace.testing.driver import TestDriver
+from tests.support.examples import examples
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 steps = st.lists(st.tuples(st.integers(0, 45), st.lists(st.sampled_from("abc"), max_size=4)), min_size=1, max_size=8)
@@ -28,7 +29,7 @@ def declared() -> Declaration:
 
 @pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 @given(steps, st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_record_is_counted_when_it_comes(story: list[tuple[int, list[str]]], crashes: bool) -> None:
     driver, now = TestDriver(declared(), starts_at=NOON), 0
     tens: Counter[tuple[str, int]] = Counter()

@@ -42,14 +42,14 @@ def test_an_hour_of_event_time_leaves_no_more_than_the_open_windows(kind: str) -
     app.view("results", declare(stream))
     sizes = []
     with TestDriver(app, shards=1) as driver:
-        for minute in range(0, 60, 2):
-            moments = [START + timedelta(minutes=minute, seconds=second) for second in range(0, 120, 6)]
+        for minute in range(0, 60, 3):
+            moments = [START + timedelta(minutes=minute, seconds=second) for second in range(0, 180, 6)]
             driver.send("records", [{"key": f"k{key}", "value": key, "at": at} for at in moments for key in range(10)])
             (size,) = driver.state()
             sizes.append((size["rows"], size["bytes"]))
         assert max(rows for rows, _ in sizes) <= most
         # What chunks hold of windows long gone goes with them, too.
-        assert max(stored for _, stored in sizes[15:]) <= 2 * max(stored for _, stored in sizes[:15])
+        assert max(stored for _, stored in sizes[10:]) <= 2 * max(stored for _, stored in sizes[:10])
         driver.send("records", [{"key": "last", "value": 0, "at": START + timedelta(hours=3)}])
         driver.end()
         assert driver.state()[0]["rows"] == 0
