@@ -1,8 +1,7 @@
 """The way of one writer's records into a topic of Kafka.
 
-The epoch of a writer is the offset that a group of its own has committed for the topic, and its run is the text beside that offset.
-Both are sent in the transaction of the records. `init_transactions` shuts out every earlier producer of the writer, and aborts what it
-left open.
+A note of the epoch is sent in the transaction of the records. `init_transactions` shuts out every earlier producer of the writer, and
+aborts what it left open.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from headrace.connectors.kafka.client import TIMEOUT, client_settings, failure
+from headrace.connectors.kafka.note import Note, group_of, noted_by
 from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.connectors.kept import Kept
 from headrace.connectors.output import Writer
@@ -55,7 +55,11 @@ class Channel:
             self._asker = _asker(target, writer)
             self._producer = Producer({**shared, "transactional.id": writer.name}, logger=_log)
             self._sure(lambda: self._producer.init_transactions(TIMEOUT))
-            if self._learn() < writer.generation:
+            note = self._sure(lambda: noted_by(self._asker, target.topic))
+            if note.generation > writer.generation:
+                raise writer.fenced()
+            self._epoch = note.epoch
+            if note.generation < writer.generation:
                 # Durable at once: a writer of an earlier run that comes now finds it.
                 self._sure(self._producer.begin_transaction)
                 self._commit(self._epoch)
@@ -84,18 +88,6 @@ class Channel:
         if not self._target.at_least_once:
             self._asker.close()
 
-    def _learn(self) -> int:
-        """Ask for the last epoch of the writer; gives the run that wrote it."""
-        from confluent_kafka import TopicPartition
-
-        (place,) = self._sure(lambda: self._asker.committed([TopicPartition(self._target.topic, 0)], TIMEOUT))
-        generation = int(place.metadata) if place.metadata else -1
-        if generation > self._writer.generation:
-            raise self._writer.fenced()
-        # An offset is that of the next record; none is below zero.
-        self._epoch = max(place.offset, 0) - 1
-        return generation
-
     def _send(self, records: Records) -> None:
         self._refused: object = None
         places = partitions_of(pa.array(records.keys, pa.binary()), self._partitions).tolist() if records.keys else []
@@ -114,9 +106,7 @@ class Channel:
         self._refused = self._refused or error
 
     def _commit(self, epoch: int) -> None:
-        from confluent_kafka import TopicPartition
-
-        place = TopicPartition(self._target.topic, 0, epoch + 1, metadata=str(self._writer.generation))
+        place = Note(self._writer.generation, epoch).place(self._target.topic)
         self._sure(lambda: self._producer.send_offsets_to_transaction([place], self._asker.consumer_group_metadata(), TIMEOUT))
         failpoints.reach("kafka.commit.before")
         self._sure(lambda: self._producer.commit_transaction(TIMEOUT))
@@ -137,22 +127,10 @@ class Channel:
             raise ProducerLost(str(cause)) from error
 
 
-def committed_epoch(target: KafkaTopic, writer: Writer) -> int | None:
-    """The last epoch that a writer has committed."""
-    from confluent_kafka import TopicPartition
-
-    asker = _asker(target, writer)
-    try:
-        (place,) = asker.committed([TopicPartition(target.topic, 0)], TIMEOUT)
-    finally:
-        asker.close()
-    return None if place.offset <= 0 else int(place.offset) - 1
-
-
 def _asker(target: KafkaTopic, writer: Writer) -> Any:
     from confluent_kafka import Consumer
 
-    return Consumer({**client_settings(target), "group.id": writer.name, "enable.auto.commit": False}, logger=_log)
+    return Consumer({**client_settings(target), "group.id": group_of(writer), "enable.auto.commit": False}, logger=_log)
 
 
 def write(target: KafkaTopic, writer: Writer, epoch: int, records: Records) -> bool:

@@ -62,14 +62,15 @@ def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer], seconds:
     """Ask again where the brokers are only busy: they choose a leader, or start."""
     from confluent_kafka import KafkaError, KafkaException
 
+    # _NOENT: no partition had a leader when the client looked. UNSTABLE_OFFSET_COMMIT: a transaction is about to commit.
+    passing = (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNSTABLE_OFFSET_COMMIT)  # noqa: SLF001 - its public name
     deadline = time.monotonic() + seconds
     while True:
         try:
             return ask()
         except KafkaException as error:
             cause = error.args[0]
-            # _NOENT: no partition had a leader when the client looked.
-            busy = cause.retriable() or cause.code() in (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE)  # noqa: SLF001 - its public name
+            busy = cause.retriable() or cause.code() in passing
             if not busy or time.monotonic() > deadline:
                 raise failure(source, what, str(cause)) from error
         time.sleep(_PAUSE)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from headrace.connectors.kafka.channel import ProducerLost, Records, committed_epoch, write
+from headrace.connectors.kafka.channel import ProducerLost, Records, write
 from headrace.connectors.kafka.client import TIMEOUT, admin, failure, told
+from headrace.connectors.kafka.note import noted
 from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.patience import patiently
@@ -16,7 +17,7 @@ from headrace.core.keys import encode_keys
 from headrace.schema.formats import Json
 from headrace.schema.legible import as_json
 
-# What Kafka's clients send at most, unless told otherwise, with room for what stands around a record.
+# What Kafka's clients send at most, unless `settings` say otherwise, with room for what stands around a record.
 _LARGEST, _AROUND = 1_000_000, 512
 
 
@@ -47,9 +48,10 @@ class KafkaOutput:
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         frame, removed = changes.frame, changes.removed
         keys, values = self._keys(frame), self._values(frame)
-        large = [place for place, value in enumerate(values) if len(value) + len(keys[place] or b"") > _LARGEST - _AROUND]
+        most = int(str(self.target.settings.get("message.max.bytes", _LARGEST)))
+        large = [place for place, value in enumerate(values) if len(value) + len(keys[place] or b"") > most - _AROUND]
         if large:
-            dead(frame[large], [f"it is larger than the {_LARGEST:,} bytes that Kafka takes"] * len(large))
+            dead(frame[large], [f"it is larger than the {most:,} bytes that Kafka takes"] * len(large))
         gone = set(removed.arg_true()) if removed is not None else set()
         left = set(large) - gone
         places = [place for place in range(frame.height) if place not in left]
@@ -64,8 +66,8 @@ class KafkaOutput:
         """What is committed is seen at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        with told(self.target, "looking at"):
-            return None if self.target.at_least_once else committed_epoch(self.target, writer)
+        epoch = -1 if self.target.at_least_once else noted(self.target, writer).epoch
+        return None if epoch < 0 else epoch
 
     def _keys(self, frame: pl.DataFrame) -> list[bytes | None]:
         key = self.key or self.target.key

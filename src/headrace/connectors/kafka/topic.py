@@ -30,6 +30,8 @@ _OURS = {
     "bootstrap.servers": "servers=", "group.id": "group=", "isolation.level": "isolation=", "auto.offset.reset": "start=",
     "enable.auto.commit": "", "enable.partition.eof": "", "enable.auto.offset.store": "",
     "transactional.id": "", "enable.idempotence": "", "acks": "",
+    # What librdkafka calls two of them, too.
+    "metadata.broker.list": "servers=", "request.required.acks": "",
 }  # fmt: skip
 _KINDS = {"key_as": (pa.string(), pa.binary()), "timestamp_as": (TIMESTAMP,), "headers_as": (HEADERS,)}
 
