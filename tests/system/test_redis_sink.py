@@ -27,8 +27,12 @@ class RedisSubject(Subject):
 
     def __init__(self, server: RedisServer, query: str = "", **options: Any) -> None:
         self.target = hr.redis(f"out-{next(_numbers)}", url=server.url + query, **options)
-        self.client = Redis.from_url(server.url, decode_responses=True)
+        self._server = Redis.from_url(server.url, decode_responses=True)
         self.output().prepare(2)
+
+    @property
+    def client(self) -> Any:
+        return self._server
 
     def output(self) -> RedisOutput:
         return self.target.output(COLUMNS, self.key)

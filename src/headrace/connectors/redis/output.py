@@ -6,31 +6,25 @@ The step is MULTI and EXEC, under WATCH of the key that holds the epoch: if anot
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 from redis import Redis
-from redis.backoff import NoBackoff
 from redis.client import Pipeline
-from redis.exceptions import AuthenticationError, ConnectionError, RedisError, TimeoutError, WatchError  # noqa: A004 - Redis's own
-from redis.retry import Retry
+from redis.exceptions import WatchError
 
-from headrace.connectors.kept import Kept
 from headrace.connectors.output import Changes, DeadLetters, Writer
-from headrace.connectors.patience import patiently
+from headrace.connectors.redis.client import told
 from headrace.connectors.redis.keys import SORTED_SET, STRING, RedisKeys
 from headrace.core import failpoints
-from headrace.core.errors import ConnectorError, SchemaError
+from headrace.core.errors import SchemaError
 from headrace.schema.legible import as_json, floats_as_text
 
-Answer = TypeVar("Answer")
 # What a null key is called, and what names of our own begin with: no other key's name is, or begins, like these.
 _NULL, _OWN = "%null", "headrace:"
-_AWAY = (ConnectionError, TimeoutError)
-_clients = Kept[Redis](close=Redis.close)
 
 
 @dataclass(frozen=True)
@@ -42,18 +36,18 @@ class RedisOutput:
     key: tuple[str, ...]
 
     def prepare(self, tasks: int) -> None:
-        found = self._told("preparing", lambda client: str(client.type(self.target.tag), "ascii"))  # type: ignore[arg-type] # bytes
+        found = told(self.target, "preparing", lambda client: str(client.type(self.target.tag), "ascii"))  # type: ignore[arg-type] # bytes
         if self.target.form == SORTED_SET and found not in ("none", "zset"):
             raise SchemaError(f"the key {self.target.tag} of Redis is a {found}", hint="delete it, or use another name")
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        return self._told("writing to", lambda client: self._write(client, writer, epoch, changes))
+        return told(self.target, "writing to", lambda client: self._write(client, writer, epoch, changes))
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """What is executed is seen at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        _, epoch = self._told("looking at", lambda client: _parsed(client.get(self._mark(writer))))
+        _, epoch = told(self.target, "looking at", lambda client: _parsed(client.get(self._mark(writer))))
         return None if epoch < 0 else epoch
 
     def _mark(self, writer: Writer) -> str:
@@ -112,27 +106,6 @@ class RedisOutput:
         kinds = {name: rows.schema[name] for name in self.key}
         for text in as_json(rows.select(floats_as_text(name, kind) for name, kind in kinds.items())).to_list():
             yield _name(list(json.loads(text).values()))
-
-    def _told(self, what: str, work: Callable[[Redis], Answer]) -> Answer:
-        def attempt() -> Answer:
-            try:
-                return work(_connected(self.target))
-            except AuthenticationError as error:
-                raise self._failure(what, error) from error
-
-        try:
-            return patiently(self.target.patience, attempt, _AWAY)
-        except RedisError as error:
-            raise self._failure(what, error) from error
-
-    def _failure(self, what: str, error: RedisError) -> ConnectorError:
-        return ConnectorError(f"{what} {self.target} failed: {error}", hint="look at the server, and at url=")
-
-
-def _connected(target: RedisKeys) -> Redis:
-    # Tries are counted here, where they are known to be repeatable.
-    once = Retry(NoBackoff(), 0)
-    return _clients.get(target.url, lambda: Redis.from_url(target.url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once))
 
 
 def _name(parts: list[Any]) -> str:

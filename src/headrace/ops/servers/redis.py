@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,8 +21,11 @@ class RedisServer(Server):
     name = "redis"
     ready = "Ready to accept connections"
 
-    def __init__(self, *, directory: Path | None = None, start_within: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(
+        self, *, directory: Path | None = None, settings: Mapping[str, str] | None = None, start_within: timedelta = timedelta(seconds=30)
+    ) -> None:
         super().__init__(directory, start_within)
+        self._settings = dict(settings or {})
         (self._port,) = self._ports(1)
 
     @property
@@ -31,7 +35,11 @@ class RedisServer(Server):
     @property
     def url(self) -> str:
         """How clients connect, password and all."""
-        return f"redis://:{self._password()}@127.0.0.1:{self._port}/0"
+        return f"redis://:{self._password()}@127.0.0.1:{self.port}/0"
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     def _command(self) -> list[str]:
         found = shutil.which("redis-server")
@@ -43,5 +51,6 @@ class RedisServer(Server):
         # Not as arguments: other users of the machine see those.
         lines = [
             f"port {self._port}", "bind 127.0.0.1", f"dir {self.directory}", f"requirepass {self._password()}", 'save ""', "appendonly yes",
+            *(f"{name} {value}" for name, value in self._settings.items()),
         ]  # fmt: skip
         (self.directory / "redis.conf").write_text("\n".join([*lines, ""]))

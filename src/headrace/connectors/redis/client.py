@@ -1,0 +1,88 @@
+"""Redis's client as this package uses it: one of a server or cluster a process, and errors that say what to do.
+
+All keys of a sink are in one slot, so in a cluster one node has them: it is written to as a server of its own would be. When the slot
+moves, or a replica takes over, whoever has it is looked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from redis import Redis, RedisCluster
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    ClusterDownError,
+    ConnectionError,  # noqa: A004 - Redis's own
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+    TimeoutError,  # noqa: A004 - Redis's own
+    TryAgainError,
+)
+from redis.retry import Retry
+
+from headrace.connectors.kept import Kept
+from headrace.connectors.patience import patiently
+from headrace.connectors.redis.keys import RedisKeys
+from headrace.core.errors import ConnectorError
+from headrace.core.secret import Secret
+
+Answer = TypeVar("Answer")
+# A slot that is elsewhere (MOVED is a kind of ASK) or on its way, and a cluster that is not whole, are waited for like a server.
+_AWAY = (ConnectionError, TimeoutError, AskError, TryAgainError, ClusterDownError, RedisClusterException)
+_clients = Kept[Redis | RedisCluster](close=lambda client: client.close())
+
+
+def told(target: RedisKeys, what: str, work: Callable[[Redis], Answer]) -> Answer:
+    """Do work that may be repeated with the server that has a target's keys; one that is away is waited for."""
+
+    def attempt() -> Answer:
+        try:
+            return _asked(target, work)
+        except AuthenticationError as error:
+            raise _failure(target, what, error) from error
+
+    try:
+        return patiently(target.patience, attempt, _AWAY)
+    except (RedisError, RedisClusterException) as error:
+        raise _failure(target, what, error) from error
+
+
+def _asked(target: RedisKeys, work: Callable[[Redis], Answer]) -> Answer:
+    client = _clients.get(target.url, lambda: _connected(target.url))
+    if isinstance(client, Redis):
+        return work(client)
+    try:
+        node: ClusterNode = client.get_node_from_key(target.tag)  # type: ignore[no-untyped-call] # it has no annotations
+        return work(client.get_redis_connection(node))
+    except _AWAY:
+        # Any node that was known tells who has the slot now.
+        client.nodes_manager.initialize()
+        raise
+
+
+def _connected(url: Secret) -> Redis | RedisCluster:
+    # Tries are counted here, where they are known to be repeatable.
+    once = Retry(NoBackoff(), 0)
+    plain = Redis.from_url(url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once)
+    if not _in_cluster(plain):
+        return plain
+    plain.close()
+    # A slot that nobody has at the moment may be another's.
+    return RedisCluster.from_url(url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once, require_full_coverage=False)
+
+
+def _in_cluster(server: Redis) -> bool:
+    try:
+        return bool(server.info("cluster")["cluster_enabled"])
+    except NoPermissionError:
+        # Who may not ask is taken at the word of the URL: one server.
+        return False
+
+
+def _failure(target: RedisKeys, what: str, error: Exception) -> ConnectorError:
+    return ConnectorError(f"{what} {target} failed: {error}", hint="look at the server, and at url=")
