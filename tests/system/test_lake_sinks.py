@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,23 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import headrace as hr
 from headrace.connectors.output import Changes, Output, Writer
+from headrace.connectors.staged import StagedOutput
 from headrace.core.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.victim import Victim
 
 
 class ParquetSubject(Subject):
     stall = "stage.middle"
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory / "out"
+    def __init__(self, directory: Path, roll: str | None = None) -> None:
+        self.directory, self.roll = directory / "out", roll
         self.output().prepare(2)
 
     def output(self) -> Output:
-        return hr.parquet(self.directory).output(COLUMNS, ())
+        return hr.parquet(self.directory, roll=self.roll).output(COLUMNS, ())
 
     def rows(self) -> list[dict[str, Any]]:
         import pyarrow.parquet as pq
@@ -69,6 +72,41 @@ class IcebergSubject(Subject):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_parquet_files_keep_what_an_output_promises(case: Any, tmp_path: Path) -> None:
     case(ParquetSubject(tmp_path))
+
+
+def test_epochs_wait_to_become_one_file_and_a_kill_amid_that_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    subject = ParquetSubject(tmp_path, roll="1 hour")
+    held = list[dict[str, Any]]()
+    for first, failpoint in ((1, "publish.commit.before"), (4, "publish.commit.after")):
+        hand, rows = Hand(subject, generation=first), [row for epoch in range(first, first + 3) for row in made(epoch)]
+        for epoch in range(first, first + 3):
+            assert hand.write(epoch, made(epoch))
+        expect(subject, held)
+        _age(subject, hours=2)
+        killed = Victim(hand.output, hand.writer, first + 2, made(first + 2), f"{failpoint}=kill").killed()
+        assert killed
+        expect(subject, held if failpoint.endswith("before") else [*held, *rows])
+        # Another run repeats the last epoch, and the files come when it ends.
+        later = Hand(subject, generation=first + 1)
+        later.write(first + 2, made(first + 2))
+        finish(later, first + 2)
+        held += rows
+        expect(subject, held)
+    assert len(list(subject.directory.glob("*.parquet"))) == 2
+    assert later.output.last_epoch(later.writer) == 6
+
+
+def finish(hand: Hand, epoch: int) -> None:
+    """What the driver does when a run ends."""
+    assert isinstance(hand.output, StagedOutput)
+    hand.output.finish(hand.writer.job, hand.writer.sink, epoch)
+
+
+def _age(subject: ParquetSubject, *, hours: int) -> None:
+    """As if what is staged had been so for some hours."""
+    for file in (subject.directory / ".staged").rglob("*.parquet"):
+        moment = file.stat().st_mtime - 3600 * hours
+        os.utime(file, (moment, moment))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

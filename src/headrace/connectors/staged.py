@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -11,6 +13,9 @@ import pyarrow as pa
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.staging import REMOVED, Staging
 from headrace.core import failpoints
+
+Epochs: TypeAlias = Iterator[tuple[int, pa.Table]]
+"""Numbers of epochs with the rows of all tasks, in their order."""
 
 
 class StagedOutput(ABC):
@@ -23,6 +28,11 @@ class StagedOutput(ABC):
     @abstractmethod
     def staged_in(self) -> Path:
         """Where tasks put their files; readers of the table do not look there."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether epochs may wait for later ones: then it is to be asked to publish also when there is no new one."""
+        return False
 
     @abstractmethod
     def committed(self, job: str, sink: str) -> int:
@@ -45,12 +55,25 @@ class StagedOutput(ABC):
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
         staging = Staging(self.staged_in, job, sink)
-        for number, rows in staging.epochs(epoch):
-            if self.committed(job, sink) < number:
+        for group in self.united(staging.epochs(epoch)):
+            done = self.committed(job, sink)
+            if fresh := [(number, rows) for number, rows in group if number > done]:
                 failpoints.reach("publish.commit.before")
-                self.commit(Writer(job, sink), number, rows)
+                # Named after the last of them, so that each is found to be there.
+                rows = pa.concat_tables([rows for _, rows in fresh], promote_options="default")
+                self.commit(Writer(job, sink), fresh[-1][0], rows)
                 failpoints.reach("publish.commit.after")
-            staging.remove(number)
+            for number, _ in group:
+                staging.remove(number)
+
+    def finish(self, job: str, sink: str, epoch: int) -> None:
+        """Publish all of it when a run ends, also what would wait for more."""
+        StagedOutput.publish(self, job, sink, epoch)
+
+    def united(self, epochs: Epochs) -> Iterator[list[tuple[int, pa.Table]]]:
+        """The epochs that become one commit together; by itself each is one."""
+        for one in epochs:
+            yield [one]
 
     def forget(self, job: str, sink: str, epoch: int) -> None:
         """Take back what is staged of an epoch, and of those after it, that no reader has seen."""

@@ -54,10 +54,12 @@ class Staging:
 
     def epochs(self, up_to: int) -> Iterator[tuple[int, pa.Table]]:
         """The staged epochs up to this one, in their order, with the rows of all tasks."""
-        numbers = sorted(int(path.name) for path in self.path.glob("[0-9]*")) if self.path.is_dir() else []
-        for epoch in numbers:
-            if epoch <= up_to:
-                yield epoch, pa.concat_tables([pq.read_table(file) for file in self._files(epoch)], promote_options="default")
+        for epoch in self._epochs(up_to):
+            yield epoch, pa.concat_tables([pq.read_table(file) for file in self._files(epoch)], promote_options="default")
+
+    def files(self, up_to: int) -> list[Path]:
+        """The files of the staged epochs up to this one."""
+        return [file for epoch in self._epochs(up_to) for file in self._files(epoch)]
 
     def remove(self, epoch: int) -> None:
         """Forget an epoch that is committed."""
@@ -68,6 +70,10 @@ class Staging:
         for path in self.path.glob("[0-9]*"):
             if int(path.name) >= epoch:
                 self.remove(int(path.name))
+
+    def _epochs(self, up_to: int) -> list[int]:
+        numbers = (int(path.name) for path in self.path.glob("[0-9]*")) if self.path.is_dir() else ()
+        return sorted(number for number in numbers if number <= up_to)
 
     def _files(self, epoch: int) -> list[Path]:
         newest: dict[int, tuple[int, Path]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.connectors.staged import StagedOutput
 from headrace.core import failpoints
 from headrace.jobs.directory import JobDirectory
 from headrace.spark.job import Job
@@ -23,3 +24,17 @@ class Publisher:
                 output.publish(self._job.id, name, epoch)
             failpoints.reach("job.publish.after")
             self._epoch = epoch
+            return
+        # The time of what waits comes without a new epoch, too.
+        for name, staged in self._staged().items():
+            if staged.waits:
+                staged.publish(self._job.id, name, epoch)
+
+    def finish(self) -> None:
+        """Publish all that Spark has committed: the run ends."""
+        self.publish()
+        for name, staged in self._staged().items():
+            staged.finish(self._job.id, name, self._epoch)
+
+    def _staged(self) -> dict[str, StagedOutput]:
+        return {name: output for name, output in self._job.outputs.items() if isinstance(output, StagedOutput)}

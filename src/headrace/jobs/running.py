@@ -82,7 +82,7 @@ class JobRun:
                 failpoints.reach("job.stop.before")
                 query.stop()
             observer.learn(query.lastProgress)
-            publisher.publish()
+            publisher.finish()
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from headrace.connectors.targets import FactsOnly, need_client
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
@@ -24,6 +26,7 @@ class ParquetFiles(FactsOnly):
     """A directory of Parquet files; see `parquet`."""
 
     directory: Path
+    roll: timedelta | None = None
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Parquet has every type of a stream."""
@@ -32,7 +35,7 @@ class ParquetFiles(FactsOnly):
         """The directory as a job writes it."""
         from headrace.connectors.lake.files import ParquetOutput
 
-        return ParquetOutput(self.directory, columns)
+        return ParquetOutput(self.directory, columns, roll=self.roll)
 
     def __str__(self) -> str:
         return f"Parquet files in {self.directory}"
@@ -98,15 +101,16 @@ class IcebergTarget:
         return f"Iceberg table {self.table}"
 
 
-def parquet(directory: str | Path) -> ParquetFiles:
+def parquet(directory: str | Path, *, roll: Duration | None = None) -> ParquetFiles:
     """A directory as the target of a sink of facts, exactly once: one Parquet file for each epoch that has any.
 
-    A file is there whole or not at all. Readers take `*.parquet`.
+    With `roll` there are fewer and larger files: epochs wait up to so long, or until they make 64 MiB, and come as one file; when a run
+    ends, all of them come. A file is there whole or not at all, and stays as it is. Readers take `*.parquet`.
 
-    >>> str(parquet("exports/views"))
+    >>> str(parquet("exports/views", roll="10 minutes"))
     'Parquet files in exports/views'
     """
-    return ParquetFiles(Path(directory))
+    return ParquetFiles(Path(directory), None if roll is None else duration(roll))
 
 
 def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: bool = False, compact_every: int = 100) -> DeltaTarget:
