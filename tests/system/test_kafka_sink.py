@@ -22,6 +22,7 @@ from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from tests.system.conftest import ENCRYPTED, PASSWORD
 
 
 class KafkaSubject(Subject):
@@ -118,6 +119,23 @@ def test_records_may_be_written_as_they_are(kafka: KafkaServer) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert [row["line"] for batch in source.read(0, 0, 3) for row in batch.to_pylist()] == ["a", "b"]
+
+
+def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, shown = ENCRYPTED[kafka.bootstrap]
+    subject = KafkaSubject(kafka, KEY)
+    topic = subject.target.topic
+    subject.target = hr.kafka(topic, servers=servers, key="user", settings=shown)
+    hand = Hand(subject)
+    assert hand.write(1, made(1))
+    assert not hand.write(1, made(1))
+    expect(subject, made(1))
+    assert hand.output.last_epoch(hand.writer) == 1
+    monkeypatch.setattr("headrace.connectors.kafka.input.TIMEOUT", 2.0)
+    nameless = {name: shown[name] for name in ("security.protocol", "ssl.ca.location")}
+    with pytest.raises(hr.ConnectorError):
+        hr.kafka(topic, servers=servers, settings=nameless).input(COLUMNS, None, "reader").end()
+    assert PASSWORD not in repr(subject.target)
 
 
 def test_brokers_that_are_away_are_waited_for_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,6 @@ from headrace.testing.faults import FAILPOINTS, faults
 _numbers = itertools.count()
 _TOO_LONG = "x" * 40_000
 OF_A_NODE = ("search.bulk.", "search.mark.")
-
-
-@pytest.fixture(scope="module")
-def opensearch() -> Iterator[OpenSearchServer]:
-    """A node for tests that leave it running; each uses an index of its own."""
-    with OpenSearchServer() as server:
-        yield server
 
 
 class DirectorySubject(Subject):
