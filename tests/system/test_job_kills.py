@@ -22,16 +22,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 from redis import Redis
 
 import headrace as hr
 from headrace.core.schema import TIMESTAMP, schema
 from headrace.log.errors import UnknownTopic
 from headrace.ops.servers.kafka import KafkaServer
+from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
 from headrace.testing.faults import FAILPOINTS, recorded
 from tests.support.marked import MARK, freeze, kill, wait_until_gone, wake
+from tests.system.test_search_sinks import asked
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RECORDS, ROWS_PER_EPOCH, URLS = 15_000, 1_500, 50
@@ -51,8 +54,11 @@ app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="o
 per_url = views.group("url", ttl=None).agg(views="count(*)", last="max(number)")
 app.sink(per_url, hr.postgres("per_url", dsn={dsn!r}))
 app.sink(per_url, hr.redis("per_url", url={url!r}))
-app.sink(per_url, hr.delta({lake!r}))
-app.sink(views.where("number % 5 = 0"), hr.parquet({files!r}))
+app.sink(per_url, hr.delta({lake!r} + "/delta"))
+app.sink(per_url, hr.iceberg("shop.per_url", warehouse={lake!r} + "/iceberg"))
+app.sink(per_url, hr.search({search!r}, index="per_url"))
+app.sink(per_url, hr.search({lake!r} + "/index"))
+app.sink(views.where("number % 5 = 0"), hr.parquet({lake!r} + "/files", roll="1 hour"))
 app.sink(views.where("number % 3 = 0"), hr.kafka("thirds", servers={servers!r}, key="url"))
 """
 Probe = Callable[[], int]
@@ -65,6 +71,7 @@ class Servers:
     postgres: PostgresServer
     kafka: KafkaServer
     redis: RedisServer
+    opensearch: OpenSearchServer
 
 
 class Job:
@@ -77,10 +84,10 @@ class Job:
         self.passed = directory / "passed"
         self.servers = servers
         self.thirds = hr.kafka("thirds", servers=servers.kafka.bootstrap).input(schema("url string, number bigint"), None, "test")
-        self.lake, self.files = directory / "lake", directory / "files"
+        self.lake = directory / "lake"
         places = {
             "lake": str(self.lake),
-            "files": str(self.files),
+            "search": servers.opensearch.url,
             "dsn": servers.postgres.dsn,
             "url": servers.redis.url,
             "servers": servers.kafka.bootstrap,
@@ -160,9 +167,9 @@ def _wait_for_moves(probe: Probe, moves: int, process: subprocess.Popen[bytes]) 
 
 @pytest.mark.timeout(600)  # four starts of Spark
 def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(
-    tmp_path: Path, postgres: PostgresServer, kafka: KafkaServer, redis: RedisServer
+    tmp_path: Path, postgres: PostgresServer, kafka: KafkaServer, redis: RedisServer, opensearch: OpenSearchServer
 ) -> None:
-    job = Job(tmp_path, Servers(postgres, kafka, redis))
+    job = Job(tmp_path, Servers(postgres, kafka, redis, opensearch))
     in_database, in_kafka, accounted = job.probes().values()
     with job.running() as (process, run):
         _wait_for_moves(in_database, 3, process)
@@ -207,13 +214,13 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert sorted(even) == list(range(0, RECORDS, 2))
     assert sorted(job.select("SELECT number FROM odd")) == [(number,) for number in range(1, RECORDS, 2)]
     assert {url: (views, last) for url, views, last in job.select("SELECT url, views, last FROM per_url")} == per_url
-    held = Redis.from_url(job.servers.redis.url, decode_responses=True)
-    in_redis = {url: held.hgetall(f"{{per_url}}:{url}") for url in per_url}
-    assert {url: (int(row["views"]), int(row["last"])) for url, row in in_redis.items()} == per_url
-    in_delta = DeltaTable(job.lake).to_pyarrow_table().to_pylist()
-    assert {row["url"]: (row["views"], row["last"]) for row in in_delta} == per_url
-    fifths = [number for file in job.files.glob("*.parquet") for number in pq.read_table(file)["number"].to_pylist()]
+    rows = sorted((url, *row) for url, row in per_url.items())
+    assert {name: table for name, table in _tables(job, list(per_url)).items() if table != rows} == {}
+    files = list((job.lake / "files").glob("*.parquet"))
+    fifths = [number for file in files for number in pq.read_table(file)["number"].to_pylist()]
     assert sorted(fifths) == list(range(0, RECORDS, 5))
+    # Every run that was killed left its epochs to wait for the end of the last.
+    assert len(files) == 1
     thirds = [
         row for partition, end in job.thirds.end().items() for batch in job.thirds.read(partition, 0, end) for row in batch.to_pylist()
     ]
@@ -227,3 +234,22 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     epochs = job.app.epochs()
     assert {name: epoch for name, epoch in epochs.outputs.items() if epoch is None or not 0 < epoch <= epochs.job} == {}
     assert {name for name in FAILPOINTS if name.partition(".")[0] in AREAS} <= set(recorded(job.passed))
+
+
+def _tables(job: Job, urls: list[str]) -> dict[str, list[tuple[str, int, int]]]:
+    """The rows of each target that holds the latest one of each URL."""
+    with Redis.from_url(job.servers.redis.url, decode_responses=True) as client:
+        in_redis = [client.hgetall(f"{{per_url}}:{url}") for url in urls]
+    warehouse = job.lake / "iceberg"
+    with SqlCatalog("headrace", uri=f"sqlite:///{warehouse}/catalog.db", warehouse=warehouse.as_uri()) as catalog:
+        in_iceberg = catalog.load_table("shop.per_url").scan().to_arrow().to_pylist()
+    node = job.servers.opensearch.url
+    asked("POST", f"{node}/per_url/_refresh")
+    found = {
+        "redis": in_redis,
+        "delta": DeltaTable(job.lake / "delta").to_pyarrow_table().to_pylist(),
+        "iceberg": in_iceberg,
+        "opensearch": hr.search(node, index="per_url").find("*", limit=1_000),
+        "index": hr.search(job.lake / "index").find("*", limit=1_000),
+    }
+    return {name: sorted((row["url"], int(row["views"]), int(row["last"])) for row in rows) for name, rows in found.items()}
