@@ -1,8 +1,9 @@
 """Kills writers of every sink (kill -9) at each step of an epoch's commit, again and again, while a reader looks on.
 
-A row for each sink: how many writers were killed, how many rows were lost and doubled in the end, how often the reader saw a part of an
-epoch, one twice or out of order, and the longest time from a kill until readers saw the epoch, written by another writer. Then the servers
-themselves are killed, restarted and stalled: a broker for 20 seconds, databases for 60.
+A row for each sink: how many writers were killed, at how many steps of an epoch, how often at each; how many rows were lost and there
+twice in the end; how often the reader saw a part of an epoch, one twice or out of order, and how often it looked; the longest time from a
+kill until readers saw the epoch, written by another writer; and how long all of it took. Then the servers themselves are killed,
+restarted and stalled: a broker for 20 seconds, databases for 60.
 
 usage: python bench/chaos.py [--quick] [--sink NAME]
 """

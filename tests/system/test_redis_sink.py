@@ -14,7 +14,7 @@ import headrace as hr
 from headrace.connectors.redis.output import RedisOutput
 from headrace.ops.servers.redis import RedisServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
-from headrace.testing.conformance.cases import expect
+from headrace.testing.conformance.cases import a_writer_killed_at_any_step_has_written_all_or_nothing, expect
 from headrace.testing.conformance.subject import Hand, made
 
 _numbers = itertools.count()
@@ -54,10 +54,28 @@ class RedisSubject(Subject):
         return [{"user": row["user"], "n": int(row["n"]), "note": row.get("note")} for row in held if row]
 
 
+class RankedSubject(RedisSubject):
+    """A sorted set, which holds a key and its score, and no more: of what is written the note is always the same."""
+
+    def __init__(self, server: RedisServer) -> None:
+        super().__init__(server, form="sorted set", score="n")
+
+    def rows(self) -> list[dict[str, Any]]:
+        ranked = self.client.zrange(self.target.tag, 0, -1, withscores=True)
+        return [{"user": user, "n": int(score), "note": "ok"} for user, score in ranked]
+
+    def parts(self) -> list[list[dict[str, Any]]]:
+        return [self.rows()]
+
+
 @pytest.mark.parametrize("form", ["hash", "string"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_keys_keep_what_an_output_promises(case: Any, form: str, redis: RedisServer) -> None:
     case(RedisSubject(redis, form=form))
+
+
+def test_a_sorted_set_survives_the_writers_that_are_killed(redis: RedisServer) -> None:
+    a_writer_killed_at_any_step_has_written_all_or_nothing(RankedSubject(redis))
 
 
 def test_a_sorted_set_ranks_keys_by_their_score(redis: RedisServer) -> None:

@@ -15,9 +15,13 @@ from headrace.connectors.output import Fenced, Output, Writer
 from headrace.core import failpoints
 from headrace.testing.conformance.subject import Letters, Row, changes_of
 
-_PATIENCE = 60.0
+# Counted in short waits: on a machine that stands still for a while a long one would be over, with nothing done.
+_WAITS, _WAIT = 120, 0.5
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload([__name__])
+# What the outputs of this package need is loaded once, not by each process anew: of Iceberg that takes a second. What is not installed is
+# passed over.
+_OUTPUTS = ("kafka.output", "lake.delta", "lake.files", "lake.iceberg", "log.output", "postgres.output", "redis.output", "search.output")
+_context.set_forkserver_preload([__name__, *(f"headrace.connectors.{name}" for name in _OUTPUTS), "pyiceberg.io.pyarrow"])
 
 
 class Victim:
@@ -29,9 +33,14 @@ class Victim:
         self._process: BaseProcess = _context.Process(target=_write, args=(work, rules, self._arrived))
         self._process.start()
 
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
     def wait(self) -> None:
         """Until it has come to the failpoint that the rules name."""
-        assert self._arrived.wait(_PATIENCE), "the writer did not come to its failpoint"
+        assert any(self._arrived.wait(_WAIT) for _ in range(_WAITS)), "the writer did not come to its failpoint"
 
     def killed(self) -> bool:
         """Wait for its end: True if a failpoint killed it, False if it did what it was to do."""
@@ -41,8 +50,11 @@ class Victim:
 
     def end(self) -> int:
         """Wait for its end, and give its exit code."""
-        self._process.join(_PATIENCE)
-        if self._process.exitcode is None:
+        for _ in range(_WAITS):
+            self._process.join(_WAIT)
+            if self._process.exitcode is not None:
+                break
+        else:
             self._process.kill()
             self._process.join()
             raise AssertionError("the writer did not end")

@@ -57,6 +57,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class HttpSubject(Subject):
+    whole = False
+
     def __init__(self, service: Service, **options: Any) -> None:
         self.service = service
         self.target = hr.http(service.url, **options)
