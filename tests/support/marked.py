@@ -41,12 +41,13 @@ def freeze(run: str, but: int) -> None:
 
     None of them holds a lock of the log then: whoever comes next would wait for it.
     """
-    while holders(_stopped(run, but)):
+    while holders(stop(run, but)):
         wake(run)
         time.sleep(0.02)
 
 
-def _stopped(run: str, but: int) -> set[int]:
+def stop(run: str, but: int) -> set[int]:
+    """Let none of them go on, wherever they are; one is left out."""
     frozen: set[int] = set()
     while fresh := set(processes_of(run)) - frozen - {but}:
         _signal(fresh, signal.SIGSTOP)

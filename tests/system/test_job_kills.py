@@ -27,13 +27,14 @@ from redis import Redis
 
 import headrace as hr
 from headrace.core.schema import TIMESTAMP, schema
+from headrace.jobs.directory import JobDirectory
 from headrace.log.errors import UnknownTopic
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
 from headrace.testing.faults import FAILPOINTS, recorded
-from tests.support.marked import MARK, freeze, kill, wait_until_gone, wake
+from tests.support.marked import MARK, freeze, kill, processes_of, stop, wait_until_gone, wake
 from tests.system.test_search_sinks import asked
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -171,21 +172,25 @@ def test_a_job_killed_at_every_step_of_an_epoch_does_everything_once(
 ) -> None:
     job = Job(tmp_path, Servers(postgres, kafka, redis, opensearch))
     in_database, in_kafka, accounted = job.probes().values()
-    with job.running() as (process, run):
-        _wait_for_moves(in_database, 3, process)
-        kill(run)
-    with job.running() as (driver, replaced):
-        _wait_for_moves(in_kafka, 2, driver)
-        _refuse_a_second_driver(job, driver)
-        # Spark and its workers stand still, amid an epoch, while their driver dies and a new run goes on without them.
-        freeze(replaced, but=driver.pid)
-        driver.kill()
-        with job.running() as (process, run):
-            _wait_for_moves(accounted, 2, process)
-            wake(replaced)
-            wait_until_gone(replaced, 60)
-            _wait_for_moves(accounted, 1, process)
-            kill(run)
+    with job.running() as (first, left):
+        _wait_for_moves(in_database, 3, first)
+        # Spark and its workers stand still, perhaps with a lock, while their driver dies: the next run ends them.
+        stop(left, but=first.pid)
+        first.kill()
+        with job.running() as (driver, replaced):
+            _wait_for_moves(in_kafka, 2, driver)
+            assert processes_of(left) == {}
+            _refuse_a_second_driver(job, driver)
+            # The same amid an epoch, as if on another machine: a new run goes on without them, and then they wake up.
+            freeze(replaced, but=driver.pid)
+            driver.kill()
+            JobDirectory(job.home, "pageviews").forget_driver()
+            with job.running() as (process, run):
+                _wait_for_moves(accounted, 2, process)
+                wake(replaced)
+                wait_until_gone(replaced, 60)
+                _wait_for_moves(accounted, 1, process)
+                kill(run)
     with job.running("--until", "end") as (process, run):
         out, err = process.communicate(timeout=280)
         assert process.returncode == 0, err.decode()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core.errors import JobError
+from headrace.core.processes import end_remnants, identity
 from headrace.log.disk import PosixLock
 
 _SHARDS_PER_CORE = 2
@@ -92,20 +93,34 @@ class JobDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Only one driver at a time runs a job."""
+        """Only one driver at a time runs a job; what a dead one left on this machine is ended."""
         self.path.mkdir(parents=True, exist_ok=True)
-        lock, holder = PosixLock(self.path / "lock"), self.path / "driver"
+        lock = PosixLock(self.path / "lock")
         if not lock.acquire(wait=False):
             raise JobError(
-                f"job {self.name!r} is running already{_named(holder)}",
+                f"job {self.name!r} is running already{_named(self._driver)}",
                 why="two drivers would write its checkpoint at once",
                 hint="stop that one first, or give this app another name",
             )
         try:
-            holder.write_text(str(os.getpid()), encoding="ascii")
+            end_remnants(self._driver)
+            self._holder.write_text(identity(os.getpid()), encoding="ascii")
             yield
         finally:
             lock.release()
+
+    def forget_driver(self) -> None:
+        """Let nobody know which process ran the job last, as if that was on another machine."""
+        self._holder.unlink(missing_ok=True)
+
+    @property
+    def _holder(self) -> Path:
+        return self.path / "driver"
+
+    @property
+    def _driver(self) -> str:
+        """The identity of the process that held the job last."""
+        return self._holder.read_text(encoding="ascii") if self._holder.is_file() else ""
 
     def _replace(self, file: Path, text: str) -> None:
         fresh = file.with_name(f"{file.name}.new")
@@ -116,8 +131,8 @@ class JobDirectory:
         fresh.rename(file)
 
 
-def _named(holder: Path) -> str:
-    return f" in process {holder.read_text(encoding='ascii')}" if holder.is_file() else ""
+def _named(driver: str) -> str:
+    return f" in process {driver.partition('-')[0]}" if driver else ""
 
 
 def _difference(before: str, after: str) -> str:

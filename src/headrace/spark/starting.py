@@ -16,6 +16,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from headrace.core.processes import DRIVER, identity
+
 # With the environment it goes, too.
 ARCHIVE = Path(sys.prefix) / "share" / "headrace" / "spark.jsa"
 _PYTHON = Path(__file__).with_name("python.sh")
@@ -38,6 +40,7 @@ def set_python(*, local: bool) -> None:
     os.environ["PYSPARK_PYTHON"] = str(_PYTHON) if local else sys.executable
     os.environ["HEADRACE_WORKER_PYTHON"] = sys.executable
     os.environ["HEADRACE_WORKER_PATH"] = os.environ.get("PYTHONPATH", "")
+    os.environ[DRIVER] = identity(os.getpid())
     if local:
         os.environ["HEADRACE_NURSERY"] = _nursery()[0]
 

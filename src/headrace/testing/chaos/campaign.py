@@ -143,6 +143,8 @@ class Chaos:
                 self._subject.pause(self._random.uniform(1, _LONGEST_PAUSE))
             case kinds.REPLACED:
                 self._frozen |= self._subject.freeze_spark()
+                # As on another machine: on its own, the new run would end them.
+                self._directory.forget_driver()
 
     def _progress(self) -> None:
         """Wait until an epoch is done with; a run that has ended is followed by another. Then a moment more, amid the next epoch."""
