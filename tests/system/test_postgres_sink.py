@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import threading
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,6 +23,7 @@ from headrace.core.schema import schema
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made, ordered
+from headrace.testing.conformance.victim import Victim
 
 _numbers = itertools.count()
 
@@ -62,6 +65,22 @@ def test_a_server_that_was_killed_is_waited_for() -> None:
         assert hand.write(2, made(2))
         back.join()
         assert ordered(subject.rows()) == made(2)
+
+
+def test_a_frozen_writer_of_an_earlier_run_is_not_waited_for(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.connectors.postgres.output._WAIT", "200ms")
+    subject = PostgresSubject(postgres, KEY)
+    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    victim = Victim(old.output, old.writer, 1, made(1), f"{subject.stall}=delay(2)")
+    victim.wait()
+    os.kill(victim.pid, signal.SIGSTOP)
+    try:
+        assert new.write(1, made(1))
+        assert new.write(2, made(2))
+    finally:
+        os.kill(victim.pid, signal.SIGCONT)
+    assert victim.end() == 1, "it was not shut out"
+    assert ordered(subject.rows()) == made(2)
 
 
 def test_a_server_that_stays_away_stops_the_writer_with_its_reason_and_no_password() -> None:

@@ -26,6 +26,8 @@ _SETTINGS: dict[str, Any] = {
 }
 # Who is not let in, or asks for what there is not, need not ask again.
 _FINAL = ("28", "3D", "42", "0A")
+# A session that was ended because its writer stood still is of neither kind.
+_AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
 _connections = Kept[Connection](close=psycopg.Connection.close)
 
 
@@ -35,7 +37,7 @@ def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], An
     def attempt() -> Answer:
         try:
             return work(_connected(target))
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.ProgrammingError) as error:
+        except (*_AWAY, psycopg.ProgrammingError) as error:
             forget(target)
             state = error.sqlstate or ""
             if isinstance(error, psycopg.ProgrammingError) or state[:2] in _FINAL or "authentication failed" in str(error):
@@ -43,8 +45,8 @@ def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], An
             raise
 
     try:
-        return patiently(target.patience, attempt, (psycopg.OperationalError, psycopg.InterfaceError))
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        return patiently(target.patience, attempt, _AWAY)
+    except _AWAY as error:
         raise _failure(target, what, error, "look at the server; the job goes on from its last epoch when started again") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -22,6 +23,8 @@ from headrace.core import failpoints
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
 _PIECE = 1 << 20
+# How long a writer waits for another one of its task before it ends it, if that is of an earlier run.
+_WAIT = "10s"
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,23 @@ class PostgresOutput:
         return found[0]
 
     def _write(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:
+        try:
+            return self._written(connection, writer, epoch, work)
+        except psycopg.errors.LockNotAvailable:
+            _end_earlier(connection, writer)
+            raise
+
+    def _written(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:
         changes, dead = work
         with connection.transaction():
-            if self._claimed(connection, writer) >= epoch:
+            # Who waits for this transaction sees by it of which run it is.
+            connection.execute(
+                "SELECT pg_advisory_xact_lock_shared(%s, %s), set_config('lock_timeout', %s, true)",
+                (_number(writer), writer.generation, _WAIT),
+            )
+            last = self._claimed(connection, writer)
+            connection.execute("SET LOCAL lock_timeout TO DEFAULT")
+            if last >= epoch:
                 return False
             failpoints.reach("postgres.load.before")
             _bury(changes.kept, self._loaded(connection, changes.kept), dead)
@@ -155,6 +172,23 @@ def _bury(frame: pl.DataFrame, reasons: dict[int, str], dead: DeadLetters) -> No
 
 def _names(columns: tuple[str, ...] | list[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _end_earlier(connection: Connection, writer: Writer) -> None:
+    """End the sessions of earlier runs that are at work for a writer: one that was frozen holds its row for as long."""
+    # Whose session is of another user may not be ended: it gives the row back when it has been idle for long.
+    with suppress(psycopg.errors.InsufficientPrivilege):
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND classid::bigint = %s AND objid::bigint < %s",
+            (_number(writer), writer.generation),
+        )
+
+
+def _number(writer: Writer) -> int:
+    """A writer as a number, for locks."""
+    return int.from_bytes(blake2b(writer.name.encode(), digest_size=4).digest()) >> 1
 
 
 def _sink(writer: Writer) -> str:
