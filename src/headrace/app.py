@@ -112,7 +112,8 @@ class App(Declaration):
         """Run the app's job until it is stopped, or go on with it where it stopped.
 
         `until="caught-up"` takes in what is there and keeps open windows open; `until="end"` says that the input is
-        complete, so that every window fires. An epoch takes in all that waits, or at most about `rows_per_epoch` records.
+        complete, so that every window fires. An epoch takes in what waits, of each stream at most about `rows_per_epoch`
+        records, or 4 million: so many need memory, however far the job is behind, as with a sink that is slow.
         """
         from headrace.jobs.running import JobRun
 

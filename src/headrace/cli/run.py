@@ -24,7 +24,9 @@ def run(
     until: Annotated[
         Until | None, typer.Option("--until", help="End when caught up, or close every window because the input ends [default: run on].")
     ] = None,
-    rows: Annotated[int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most about so many records at a time.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most so many records at a time [default: 4 million].")
+    ] = None,
     place: Annotated[
         Path | None,
         typer.Option(

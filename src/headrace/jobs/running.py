@@ -35,6 +35,8 @@ from headrace.spark.job import Job, Packed
 from headrace.spark.session import job_session
 
 UNTIL = (None, "caught-up", "end")
+# What an epoch takes in if nobody says how much: a job that is behind, as by a slow sink, needs no more memory than one that is not.
+ROWS_PER_EPOCH = 4_000_000
 _LOOK = 0.25
 _PATIENCE = 30.0
 
@@ -67,7 +69,7 @@ class JobRun:
             failpoints.reach("job.begin.after")
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
-            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch)
+            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch or ROWS_PER_EPOCH)
             job = replace(job, generation=place.next_run(), planned=place.planned())
             observer, publisher = Observer(job.inputs, job.watermarks), Publisher(job, place)
             # What the last run finished and did not come to publish.

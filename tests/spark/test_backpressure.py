@@ -1,0 +1,101 @@
+"""A sink that is slower than its input: what waits, waits in the log, and an epoch stays as large as it may be."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import headrace as hr
+from headrace.jobs import running
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.report import epochs
+
+BOUND, FIRST, MORE = 20, 60, 240
+
+
+class Slow(ThreadingHTTPServer):
+    """Takes some records at once, and no more until it is let go on."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.taken: dict[str, int] = {}
+        self.stuck, self.on = threading.Event(), threading.Event()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_POST(self) -> None:
+        service = self.server
+        assert isinstance(service, Slow)
+        record = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if len(service.taken) >= BOUND // 2:
+            service.stuck.set()
+            service.on.wait()
+        service.taken[self.headers["Idempotency-Key"]] = record["n"]
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing to say."""
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    with Slow() as service:
+        thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield service
+        service.on.set()
+        service.shutdown()
+        thread.join()
+
+
+def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
+    spark: SparkSession, tmp_path: Path, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ROWS_PER_EPOCH", BOUND)
+    app = hr.App("alerts", home=tmp_path)
+    app.sink(app.stream("readings", schema="n int"), hr.http(f"http://127.0.0.1:{slow.server_port}/"), name="alerts")
+    place = JobDirectory(tmp_path, "alerts")
+    _send(app, range(FIRST))
+    seen: list[tuple[int, int]] = []
+
+    def look() -> None:
+        """While the service takes nothing, much more comes in, and the job begins no other epoch."""
+        slow.stuck.wait()
+        _send(app, range(FIRST, FIRST + MORE))
+        seen.append((place.committed_epoch(), len([*(place.checkpoint / "offsets").glob("[0-9]*")])))
+        slow.on.set()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    app.run(until="caught-up")
+    looking.join()
+    report = app.run(until="caught-up")
+    assert seen == [(0, 1)]
+    assert sorted(slow.taken.values()) == list(range(FIRST + MORE))
+    record = place.record()
+    assert record is not None
+    counted = epochs(app.log, "alerts", record)
+    sizes = counted.filter(step="readings").get_column("in").to_list()
+    # Each partition is read on by one record at least.
+    assert max(sizes) <= BOUND + 1
+    assert (sum(sizes), report.epoch) == (FIRST + MORE, len(sizes))
+
+
+def _send(app: hr.App, numbers: range) -> None:
+    with app.log.producer(acks="all") as producer:
+        for n in numbers:
+            producer.send("readings", {"n": n})
