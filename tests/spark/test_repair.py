@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import repair
-from tests.support.checkpoints import empty, lose
+from tests.support.checkpoints import cut, empty, lose
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -36,8 +36,14 @@ def test_a_job_goes_on_exactly_from_a_mended_checkpoint(spark: SparkSession, tmp
         app.run(until="end")
     assert len(repair(app.plan(), app.settings, app.log)) == 3
     # Epochs 3 to 5 are done again as they were, whatever is allowed now; their results are there already.
-    report = app.run(until="end", rows_per_epoch=1_000)
-    assert report.epoch == 5 + 2
+    assert app.run(until="caught-up", rows_per_epoch=1_000).epoch == 6
+    for version in (5, 6):
+        cut(next(file for file in (checkpoint / "state" / "0").glob(f"[01]/{version}_*.changelog")))
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 6 stands on state/0/.*_.*\.changelog, which is torn"):
+        app.run(until="end")
+    assert len(repair(app.plan(), app.settings, app.log)) == 1
+    report = app.run(until="end")
+    assert report.epoch == 6 + 1
     assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(65))
     minutes = Counter((f"/{n % 7}", _at(n).replace(second=0)) for n in range(65))
     assert {(row["url"], row["window_start"]): row["clicks"] for row in app.read("per_minute").to_pylist()} == minutes

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from headrace.jobs.state_files import StateFiles
+
 Offset = Mapping[str, Any]
 _CHUNK = 512
 _HEADER = b"crc\0" + _CHUNK.to_bytes(4, "big")
@@ -38,6 +40,16 @@ class Checkpoint:
     @cached_property
     def commits(self) -> dict[int, bool]:
         """Which batches are done with, by their numbers; False where the file is damaged."""
+        return {batch: found is not None for batch, found in self._committed.items()}
+
+    @cached_property
+    def state(self) -> StateFiles:
+        """The files of the state as of each batch that is done with."""
+        states = {batch: found.get("stateUniqueIds") or {} for batch, found in self._committed.items() if found is not None}
+        return StateFiles(self.path / "state", states)
+
+    @cached_property
+    def _committed(self) -> dict[int, dict[str, Any] | None]:
         return {int(file.name): _commit(file) for file in _numbered(self.path / "commits")}
 
     @property
@@ -82,9 +94,10 @@ def _offset(file: Path) -> Offset | None:
     return found[0] if whole else None
 
 
-def _commit(file: Path) -> bool:
+def _commit(file: Path) -> dict[str, Any] | None:
     lines = (_whole(file) or "").splitlines()
-    return len(lines) == 2 and lines[0].startswith("v") and isinstance(_parsed(lines[1]), dict)
+    found = _parsed(lines[1]) if len(lines) == 2 and lines[0].startswith("v") else None
+    return found if isinstance(found, dict) else None
 
 
 def _parsed(text: str) -> Any:

@@ -19,6 +19,7 @@ _PYTHON = re.compile(r"^(?P<kind>[\w.]+(?:Error|Exception)): (?P<text>.+)$", re.
 # What Spark says of data that an expression does not take, and of an error in Python, with the files it went through.
 _DATA = re.compile(r"SQLSTATE: 22\w{3}")
 _RAISED = re.compile(r"\[PYTHON_EXCEPTION\](?P<files>.*?)SQLSTATE", re.DOTALL)
+_STATE = "[CANNOT_LOAD_STATE_STORE"
 _OUR_FILES = re.compile(r"/headrace/(?:connectors|core|log|operators|spark)/")
 
 
@@ -31,13 +32,20 @@ def failure(job: str, error: StreamingQueryException, spark_log: Path | None, fu
     ours = _OURS.search(text)
     if ours is not None:
         return JobError(f"job {job!r} stopped: {ours['fact'].strip()}", why=ours["why"], hint=ours["hint"])
+    story = f"the whole story is in {spark_log}" if spark_log else ""
+    if _STATE in text:
+        return JobError(
+            f"job {job!r} stopped: Spark cannot load the state as of its last epoch",
+            why=f"a file of it is torn or missing; {story}" if story else "a file of it is torn or missing",
+            hint="headrace repair app.py goes back to the last epoch whose state is whole, or says why that cannot be",
+        )
     found = _PYTHON.findall(text)
     said = f"{found[-1][0]}: {found[-1][1]}" if found else text.strip().splitlines()[0]
     blamed = " or ".join(repr(step) for step in functions) if _of_the_user(text) else ""
     return JobError(
         f"job {job!r} stopped in the function of step {blamed}: {said}" if blamed else f"job {job!r} stopped: {said}",
         why="nothing of its last epoch is committed",
-        hint=f"the whole story is in {spark_log}; start it again to go on from the last epoch" if spark_log else None,
+        hint=f"{story}; start it again to go on from the last epoch" if story else None,
     )
 
 

@@ -1,7 +1,8 @@
 """Mends the checkpoint of a job where files of it are torn or missing, by what its outputs say that they have.
 
-The last epoch whose offset and commit are whole stays. Epochs after it are done again, with the very offsets that they had, and outputs
-pass over what they have of them. Where offsets are gone, the epoch is planned anew, and that is right only if nothing of it was written.
+The last epoch whose offset, commit and state are whole stays. Epochs after it are done again, with the very offsets that they had, and
+outputs pass over what they have of them. Where offsets are gone, the epoch is planned anew, and that is right only if nothing of it was
+written.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def repair(plan: Plan, settings: Settings, log: Log) -> list[str]:
     if record is None or not checkpoint.present:
         raise JobError(f"job {plan.name!r} has no checkpoint in {place.path}", hint="run it first, or name the app whose job it is")
     with place.held():
-        found = examined(checkpoint)
+        found = examined(checkpoint, thorough=True)
         # The epoch after all that is known is planned anew, too.
         anew = _unknown(place, checkpoint) if found.anew is None else found.anew + 1
         _check_unwritten(plan.name, anew, _last_epochs(outputs_of(log, plan), record))
@@ -78,18 +79,24 @@ def refuse_a_damaged(place: JobDirectory, record: Record, log: Log) -> None:
         )
 
 
-def examined(checkpoint: Checkpoint) -> Mending:
-    """What is wrong with the offsets and commits of a checkpoint, and what to do about it."""
+def examined(checkpoint: Checkpoint, *, thorough: bool = False) -> Mending:
+    """What is wrong with the offsets, the commits and the state of a checkpoint, and what to do about it.
+
+    A look at the state is for its sizes and, thoroughly, for its content.
+    """
     offsets, commits = checkpoint.offsets, checkpoint.commits
     last, mending = checkpoint.last, Mending()
-    base = max((batch for batch in offsets if offsets[batch] is not None and commits.get(batch)), default=-1)
+    done = sorted((batch for batch in offsets if offsets[batch] is not None and commits.get(batch)), reverse=True)
+    base = next((batch for batch in done if checkpoint.state.damaged(batch, thorough=thorough) is None), -1)
     first = min(offsets, default=0)
     if base < 0 and first > 0:
         raise JobError(
-            f"no epoch of {checkpoint.path} has both its offset and its commit whole",
+            f"no epoch of {checkpoint.path} has its offset, its commit and its state whole",
             why=f"state is known only as of such an epoch, and the offsets of epochs before {first + 1} are cleared away",
             hint="begin anew: remove the job's directory and its views, or give the app another name",
         )
+    if done and done[0] > base:
+        _judge_state(mending, base, done[0], checkpoint)
     _judge_commits(mending, base, last, commits, offsets)
     broken = [batch for batch in range(base + 1, last + 1) if offsets.get(batch) is None]
     if broken:
@@ -102,6 +109,17 @@ def examined(checkpoint: Checkpoint) -> Mending:
     mending.offsets = [batch for batch in offsets if batch > base + 1 or batch in broken]
     mending.commits = [batch for batch in commits if batch > base]
     return mending
+
+
+def _judge_state(mending: Mending, base: int, done: int, checkpoint: Checkpoint) -> None:
+    file = checkpoint.state.damaged(done, thorough=True)
+    assert file is not None
+    name, stays = file.relative_to(checkpoint.path), f"epoch {base + 1}, whose state is whole" if base >= 0 else "the beginning"
+    word = "torn" if file.exists() else "missing"
+    mending.steps.append(
+        f"the state as of epoch {done + 1} stands on {name}, which is {word}: the job goes back to {stays}, and does again what came after "
+        "it; outputs pass over what they have"
+    )
 
 
 def _judge_commits(mending: Mending, base: int, last: int, commits: dict[int, bool], offsets: Mapping[int, object]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.repair import refuse_a_damaged, repair
-from tests.support.checkpoints import DAMAGES, checkpoint, empty, lose
+from tests.support.checkpoints import DAMAGES, IDS, checkpoint, cut, empty, flip, lose
 
 Damage = Callable[[Path], None]
 damages = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -162,8 +165,51 @@ def test_a_checkpoint_that_knows_no_state_is_refused_unless_it_has_all_offsets(j
     checkpoint(job.path, offsets=range(3, 6), commits=range(0))
     for batch in (0, 3, 4):
         (job.path / "offsets" / str(batch)).unlink(missing_ok=True)
-    with pytest.raises(hr.JobError, match=r"no epoch of .* has both"):
+    with pytest.raises(hr.JobError, match=r"no epoch of .* has its offset, its commit and its state whole"):
         job.repair()
+
+
+@damages
+def test_a_job_whose_state_is_torn_goes_back_to_the_last_epoch_whose_state_is_whole(job: Job, damage: Damage) -> None:
+    job.write(6)
+    torn = job.path / "state" / "0" / "1" / f"5_{IDS[1]}.changelog"
+    damage(torn)
+    said = rf"the state as of epoch 5 stands on {torn.relative_to(job.path)}, which is (torn|missing): the job goes back to epoch 4,"
+    if damage is flip:
+        # A run looks at sizes only, as there may be much state: Spark finds this one.
+        job.refuse()
+    else:
+        with pytest.raises(hr.JobError, match=said):
+            job.refuse()
+    (step,) = job.repair()
+    assert re.search(said, step)
+    assert job.numbers == ([0, 1, 2, 3, 4], [0, 1, 2, 3])
+    assert sorted(job.place.planned()) == [6]
+    job.refuse()
+    assert job.repair() == []
+
+
+def test_a_job_whose_state_is_torn_from_its_first_version_on_begins_again_if_it_has_all_offsets(job: Job) -> None:
+    cut(job.path / "state" / "0" / "0" / f"1_{IDS[0]}.changelog")
+    (step,) = job.repair()
+    assert "the job goes back to the beginning" in step
+    assert job.numbers == ([0], [])
+    assert sorted(job.place.planned()) == [2, 3, 4, 5, 6]
+
+
+def test_a_snapshot_stands_for_all_versions_before_it_and_on_the_files_it_shares(job: Job) -> None:
+    place = job.path / "state" / "0" / "0"
+    (place / f"1_{IDS[0]}.changelog").unlink()
+    (place / "SSTs").mkdir()
+    (place / "SSTs" / "8-ab.sst").write_bytes(bytes(100))
+    described = {"sstFiles": [{"localFileName": "8.sst", "dfsSstFileName": "8-ab.sst", "sizeBytes": 100}]}
+    with zipfile.ZipFile(place / f"3_{IDS[0]}.zip", "w") as archive:
+        archive.writestr("metadata", f"v1\n{json.dumps(described)}")
+    job.refuse()
+    assert job.repair() == []
+    cut(place / "SSTs" / "8-ab.sst")
+    with pytest.raises(hr.JobError, match=r"8-ab\.sst, which is torn"):
+        job.refuse()
 
 
 def test_a_job_that_runs_is_not_repaired(job: Job) -> None:
