@@ -24,7 +24,7 @@ class HttpService(FactsOnly):
 
     service: Service
     method: str = "POST"
-    patience: timedelta = timedelta(minutes=1)
+    patience: timedelta = timedelta(minutes=2)
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Every record can be written as JSON."""
@@ -45,7 +45,7 @@ def http(
     method: str = "POST",
     headers: Mapping[str, str | Secret] | None = None,
     timeout: Duration = "30 seconds",
-    patience: Duration = "1 minute",
+    patience: Duration = "2 minutes",
 ) -> HttpService:
     """A service as the target of a sink of facts: one request a record, with the record as a JSON object.
 

@@ -54,7 +54,7 @@ class KafkaTopic:
     key: tuple[str, ...] = ()
     append_only: bool = False
     at_least_once: bool = False
-    patience: timedelta = timedelta(minutes=1)
+    patience: timedelta = timedelta(minutes=2)
     table_by: tuple[str, ...] = ()
     """As a table, the columns that a record's key holds."""
 
@@ -164,7 +164,7 @@ def kafka(
     {'sasl.password': Secret(***)}
     """
     hidden = {name: Secret(value) if isinstance(value, str) and _secret(name) else value for name, value in (settings or {}).items()}
-    key, patience = options.pop("key", ()), duration(options.pop("patience", "1 minute"))
+    key, patience = options.pop("key", ()), duration(options.pop("patience", "2 minutes"))
     columns = (key,) if isinstance(key, str) else tuple(key)
     return KafkaTopic(topic, servers, format_of(format), settings=hidden, key=columns, patience=patience, **options)
 

@@ -27,7 +27,7 @@ class PostgresTable:
     key: tuple[str, ...] = ()
     append_only: bool = False
     create: bool = True
-    patience: timedelta = timedelta(minutes=1)
+    patience: timedelta = timedelta(minutes=2)
 
     def __post_init__(self) -> None:
         if not all(self.table.split(".")) or self.table.count(".") > 1:
@@ -66,7 +66,7 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     key: str | Sequence[str] = (),
     append_only: bool = False,
     create: bool = True,
-    patience: Duration = "1 minute",
+    patience: Duration = "2 minutes",
 ) -> PostgresTable:
     """A table of PostgreSQL as the target of a sink, exactly once.
 

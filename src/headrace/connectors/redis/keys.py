@@ -30,7 +30,7 @@ class RedisKeys(Changeable):
     form: str = HASH
     score: str | None = None
     ttl: timedelta | None = None
-    patience: timedelta = timedelta(minutes=1)
+    patience: timedelta = timedelta(minutes=2)
 
     def __post_init__(self) -> None:
         if self.form not in (HASH, STRING, SORTED_SET):
@@ -84,5 +84,5 @@ def redis(name: str, *, url: str | Secret, key: str | Sequence[str] = (), ttl: D
     """
     hidden = url if isinstance(url, Secret) else Secret(url)
     lasting = None if ttl is None else duration(ttl)
-    patience = duration(options.pop("patience", "1 minute"))
+    patience = duration(options.pop("patience", "2 minutes"))
     return RedisKeys(name, hidden, (key,) if isinstance(key, str) else tuple(key), ttl=lasting, patience=patience, **options)

@@ -64,7 +64,7 @@ class SearchService(Changeable):
     index: str
     key: tuple[str, ...] = ()
     fields: tuple[str, ...] | None = None
-    patience: timedelta = timedelta(minutes=1)
+    patience: timedelta = timedelta(minutes=2)
 
     def __post_init__(self) -> None:
         if not self.index or self.index != self.index.lower() or set(self.index) & set('\\/*?"<>| ,#:') or self.index[0] in "-_+.":
@@ -117,7 +117,7 @@ def search(
     if urlsplit(str(place)).scheme in ("http", "https"):
         if index is None:
             raise SettingsError("a search service has many indexes", hint='search("http://...", index="products")')
-        patience = duration(options.pop("patience", "1 minute"))
+        patience = duration(options.pop("patience", "2 minutes"))
         return SearchService(service(str(place), options.pop("headers", None)), index, columns, looked, patience, **options)
     if index is not None or options:
         raise SettingsError("an index in a directory has no name and no options of a service", hint="give the directory of each index")
