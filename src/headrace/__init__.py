@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from headrace.api.windows import sliding as sliding
     from headrace.api.windows import tumbling as tumbling
     from headrace.app import App as App
-    from headrace.connectors.http.service import http as http
-    from headrace.connectors.kafka.topic import kafka as kafka
-    from headrace.connectors.lake.tables import delta as delta
-    from headrace.connectors.lake.tables import iceberg as iceberg
-    from headrace.connectors.lake.tables import parquet as parquet
-    from headrace.connectors.postgres.table import postgres as postgres
-    from headrace.connectors.redis.keys import redis as redis
+    from headrace.connectors.delta.declaration import delta as delta
+    from headrace.connectors.http.declaration import http as http
+    from headrace.connectors.iceberg.declaration import iceberg as iceberg
+    from headrace.connectors.kafka.declaration import kafka as kafka
+    from headrace.connectors.parquet.declaration import parquet as parquet
+    from headrace.connectors.postgres.declaration import postgres as postgres
+    from headrace.connectors.redis.declaration import redis as redis
     from headrace.connectors.registered import connector as connector
-    from headrace.connectors.search.index import search as search
+    from headrace.connectors.search.declaration import search as search
     from headrace.core.errors import ConnectorError as ConnectorError
     from headrace.core.errors import HeadraceError as HeadraceError
     from headrace.core.errors import JobError as JobError
@@ -86,22 +86,22 @@ _HOME = {
     "connector": "headrace.connectors.registered",
     "count_window": "headrace.api.windows",
     "custom": "headrace.api.windows",
-    "delta": "headrace.connectors.lake.tables",
+    "delta": "headrace.connectors.delta.declaration",
     "global_": "headrace.api.windows",
     "hopping": "headrace.api.windows",
-    "http": "headrace.connectors.http.service",
-    "iceberg": "headrace.connectors.lake.tables",
-    "kafka": "headrace.connectors.kafka.topic",
+    "http": "headrace.connectors.http.declaration",
+    "iceberg": "headrace.connectors.iceberg.declaration",
+    "kafka": "headrace.connectors.kafka.declaration",
     "load_settings": "headrace.core.settings",
     "log": "headrace.log",
     "loss_budget": "headrace.api.windows",
-    "parquet": "headrace.connectors.lake.tables",
+    "parquet": "headrace.connectors.parquet.declaration",
     "perfect": "headrace.api.windows",
-    "postgres": "headrace.connectors.postgres.table",
+    "postgres": "headrace.connectors.postgres.declaration",
     "processing_time": "headrace.api.windows",
     "protobuf": "headrace.schema.formats",
-    "redis": "headrace.connectors.redis.keys",
-    "search": "headrace.connectors.search.index",
+    "redis": "headrace.connectors.redis.declaration",
+    "search": "headrace.connectors.search.declaration",
     "session": "headrace.api.windows",
     "sliding": "headrace.api.windows",
     "tumbling": "headrace.api.windows",

@@ -20,7 +20,11 @@ from headrace.connectors.output import Changes, Writer
 from headrace.core.schema import schema
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
-from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
+from headrace.testing.conformance.cases import (
+    a_record_that_is_refused_goes_to_the_dead_letters,
+    expect,
+    the_facts_of_a_key_keep_their_order,
+)
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
 from tests.system.conftest import ENCRYPTED, PASSWORD
 
@@ -119,6 +123,12 @@ def test_records_may_be_written_as_they_are(kafka: KafkaServer) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert [row["line"] for batch in source.read(0, 0, 3) for row in batch.to_pylist()] == ["a", "b"]
+
+
+def test_a_record_that_is_larger_than_settings_allow_is_a_dead_letter(kafka: KafkaServer) -> None:
+    subject = KafkaSubject(kafka, KEY, settings={"message.max.bytes": "2000"})
+    subject.poison = "x" * 2_000
+    a_record_that_is_refused_goes_to_the_dead_letters(subject)
 
 
 def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Parquet files and Delta tables as outputs."""
+"""Parquet files, Delta tables and Iceberg tables as outputs."""
 
 from __future__ import annotations
 

@@ -10,16 +10,7 @@ from typing import Any
 from headrace.core.errors import SettingsError
 
 GROUP = "headrace.connectors"
-_OURS = {
-    "delta": "headrace.connectors.lake.tables",
-    "http": "headrace.connectors.http.service",
-    "iceberg": "headrace.connectors.lake.tables",
-    "kafka": "headrace.connectors.kafka.topic",
-    "parquet": "headrace.connectors.lake.tables",
-    "postgres": "headrace.connectors.postgres.table",
-    "redis": "headrace.connectors.redis.keys",
-    "search": "headrace.connectors.search.index",
-}
+_OURS = ("delta", "http", "iceberg", "kafka", "parquet", "postgres", "redis", "search")
 
 
 def connector(name: str) -> Callable[..., Any]:
@@ -31,7 +22,7 @@ def connector(name: str) -> Callable[..., Any]:
     'Parquet files in exports/views'
     """
     if name in _OURS:
-        ours: Callable[..., Any] = getattr(import_module(_OURS[name]), name)
+        ours: Callable[..., Any] = getattr(import_module(f"headrace.connectors.{name}.declaration"), name)
         return ours
     brought = {found.name: found for found in entry_points(group=GROUP)}
     if name not in brought:

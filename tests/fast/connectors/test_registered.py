@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
+from headrace import connectors
 from headrace.connectors.registered import _OURS
 
 MODULE = """
@@ -79,3 +80,9 @@ def test_what_cannot_be_had_is_told(name: str, said: str) -> None:
 @pytest.mark.usefixtures("package")
 def test_a_name_of_headrace_itself_stays_its_own() -> None:
     assert all(hr.connector(name) is getattr(hr, name) for name in _OURS)
+
+
+@pytest.mark.parametrize("name", _OURS)
+def test_every_connector_is_a_folder_of_its_name_with_the_same_file_names(name: str) -> None:
+    folder = Path(connectors.__file__).parent / name
+    assert {"declaration.py", "output.py"} <= {file.name for file in folder.iterdir()}

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 
 from headrace.connectors.exchange import Away, legible
-from headrace.connectors.http.service import HttpService
+from headrace.connectors.http.declaration import HttpService
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.core import failpoints

@@ -1,1 +1,1 @@
-"""Kafka as a source of the engine."""
+"""Kafka as an input and an output of the engine."""

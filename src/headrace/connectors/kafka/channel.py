@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from headrace.connectors.kafka.client import TIMEOUT, client_settings, failure
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.note import Note, group_of, noted_by
-from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.connectors.kept import Kept
 from headrace.connectors.output import Writer
 from headrace.core import failpoints

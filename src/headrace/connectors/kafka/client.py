@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
 

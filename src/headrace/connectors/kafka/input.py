@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 
 from headrace.connectors.input import Ahead, Position, shared_out
 from headrace.connectors.kafka.client import TIMEOUT, admin, consumer, patiently, told
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.reading import Spans, messages
 from headrace.connectors.kafka.records import Records
-from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.core.errors import ConnectorError, SettingsError
 
 # How many records at the end of a partition's range tell its event time; more if none of them has one.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.connectors.kafka.client import TIMEOUT, admin, patiently
-from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.output import Writer
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headrace.connectors.kafka.channel import ProducerLost, Records, write
 from headrace.connectors.kafka.client import TIMEOUT, admin, failure, told
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.note import noted
-from headrace.connectors.kafka.topic import KafkaTopic
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.patience import patiently
 from headrace.core.keys import encode_keys

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.connectors.kafka.client import consumer, failure, told
-from headrace.connectors.kafka.topic import KafkaTopic
+from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.core.errors import ConnectorError
 
 Spans = Mapping[int, tuple[int, int]]

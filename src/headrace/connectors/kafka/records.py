@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.connectors.input import OP, PROBLEM, RECORD
+from headrace.connectors.kafka.declaration import HEADERS, KafkaTopic
 from headrace.connectors.kafka.keys import decode_key
-from headrace.connectors.kafka.topic import HEADERS, KafkaTopic
 from headrace.core.schema import TIMESTAMP
 from headrace.schema.codecs.decoded import Codec
 

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from headrace.connectors.kept import Kept
 from headrace.connectors.patience import patiently
-from headrace.connectors.postgres.table import PostgresTable
+from headrace.connectors.postgres.declaration import PostgresTable
 from headrace.core.errors import ConnectorError
 
 Connection = psycopg.Connection[tuple[object, ...]]

@@ -7,7 +7,7 @@ from psycopg import sql
 
 from headrace.connectors.postgres.client import Connection
 from headrace.connectors.postgres.columns import fits, type_of
-from headrace.connectors.postgres.table import PostgresTable
+from headrace.connectors.postgres.declaration import PostgresTable
 from headrace.core.errors import SchemaError
 
 EPOCHS = "headrace_epochs"

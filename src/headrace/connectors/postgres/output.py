@@ -16,8 +16,8 @@ from psycopg import sql
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.postgres.client import Connection, repeatedly
 from headrace.connectors.postgres.columns import as_csv
+from headrace.connectors.postgres.declaration import PostgresTable
 from headrace.connectors.postgres.definition import EPOCHS, prepared, qualified
-from headrace.connectors.postgres.table import PostgresTable
 from headrace.connectors.refusals import refused
 from headrace.core import failpoints
 

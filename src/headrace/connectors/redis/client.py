@@ -27,7 +27,7 @@ from redis.retry import Retry
 
 from headrace.connectors.kept import Kept
 from headrace.connectors.patience import patiently
-from headrace.connectors.redis.keys import RedisKeys
+from headrace.connectors.redis.declaration import RedisKeys
 from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
 

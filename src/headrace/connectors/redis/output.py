@@ -18,7 +18,7 @@ from redis.exceptions import WatchError
 
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.redis.client import told
-from headrace.connectors.redis.keys import SORTED_SET, STRING, RedisKeys
+from headrace.connectors.redis.declaration import SORTED_SET, STRING, RedisKeys
 from headrace.core import failpoints
 from headrace.core.errors import SchemaError
 from headrace.schema.legible import as_json, floats_as_text

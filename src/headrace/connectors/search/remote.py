@@ -16,8 +16,8 @@ import pyarrow as pa
 from headrace.connectors.exchange import Away, legible
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
+from headrace.connectors.search.declaration import SearchService
 from headrace.connectors.search.documents import names, searched
-from headrace.connectors.search.index import SearchService
 from headrace.connectors.search.marks import Marks
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError, SettingsError

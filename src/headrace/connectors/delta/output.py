@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from headrace.connectors.lake.evolution import added
+from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.connectors.staging import REMOVED

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.connectors.lake.evolution import added
+from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import Epochs, StagedOutput
 from headrace.connectors.staging import Staging

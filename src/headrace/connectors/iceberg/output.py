@@ -14,9 +14,9 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.upsert_util import create_match_filter
 
+from headrace.connectors.evolution import added
+from headrace.connectors.iceberg.declaration import IcebergTarget
 from headrace.connectors.kept import Kept
-from headrace.connectors.lake.evolution import added
-from headrace.connectors.lake.tables import IcebergTarget
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.connectors.staging import REMOVED

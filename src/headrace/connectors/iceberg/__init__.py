@@ -1,0 +1,1 @@
+"""An Iceberg table as an output of the engine: tasks stage an epoch, the driver commits it."""
