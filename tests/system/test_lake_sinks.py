@@ -18,9 +18,15 @@ from headrace.connectors.output import Changes, Output, Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.core.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
-from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
+from headrace.testing.conformance.cases import (
+    a_writer_killed_at_any_step_has_written_all_or_nothing,
+    expect,
+    the_facts_of_a_key_keep_their_order,
+)
 from headrace.testing.conformance.subject import Hand, made
 from headrace.testing.conformance.victim import Victim
+
+OF_FACTS = (the_facts_of_a_key_keep_their_order, a_writer_killed_at_any_step_has_written_all_or_nothing)
 
 
 class ParquetSubject(Subject):
@@ -120,8 +126,9 @@ def test_an_iceberg_table_keeps_what_an_output_promises(case: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize("subject", [DeltaSubject, IcebergSubject])
-def test_facts_are_added_to_a_table(subject: type[DeltaSubject | IcebergSubject], tmp_path: Path) -> None:
-    the_facts_of_a_key_keep_their_order(subject(tmp_path, ()))
+@pytest.mark.parametrize("case", OF_FACTS, ids=lambda case: case.__name__)
+def test_facts_are_added_to_a_table(case: Any, subject: type[DeltaSubject | IcebergSubject], tmp_path: Path) -> None:
+    case(subject(tmp_path, ()))
 
 
 def test_an_epoch_of_several_tasks_is_one_commit_and_seen_only_then(tmp_path: Path) -> None:
