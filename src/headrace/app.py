@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headrace.api.arguments import Names
 from headrace.api.declaration import Declaration
-from headrace.api.stream import Names, Stream
+from headrace.api.stream import Stream
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike, ddl

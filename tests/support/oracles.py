@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from headrace.api.aggregating import Results
 from headrace.api.declaration import Declaration
-from headrace.api.stream import Results
 from headrace.api.windows import bounded, hopping, session, tumbling
 from headrace.core.schema import schema
 from headrace.testing.driver import TestDriver

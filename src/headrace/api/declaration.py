@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from headrace.api.stream import Names, Stream, Table
+from headrace.api.arguments import Names
+from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike

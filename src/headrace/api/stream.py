@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from headrace.api.arguments import Namer, Names, columns_of, listed, refuse_twice, refuse_without_ttl
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller
-from headrace.plan.aggregates import aggregation
-from headrace.plan.aggregation import PANE_COLUMNS, GroupAggregate, WindowAggregate
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
-from headrace.plan.emit import RETRACTING, Emit
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.nodes import Node, column
-from headrace.plan.own import Aggregate
 from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.process import IN_TIME, Logic, Process
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
@@ -29,16 +25,8 @@ from headrace.plan.tables import ToTable
 from headrace.plan.top import Top, window_of
 from headrace.plan.windows import Window
 
-Names = str | Sequence[str]
-
-
-class Namer(Protocol):
-    """Gives each step of an app its own name, and knows the app's own aggregate functions."""
-
-    @property
-    def aggregates(self) -> Mapping[str, Aggregate]: ...
-
-    def step_name(self, base: str) -> str: ...
+if TYPE_CHECKING:
+    from headrace.api.aggregating import Grouped, Windowed
 
 
 class Stream:
@@ -119,6 +107,8 @@ class Stream:
 
     def window(self, window: Window, by: Names = ()) -> Windowed:
         """Windows in event time, per key if `by` names columns; `agg` says what is computed in each."""
+        from headrace.api.aggregating import Windowed
+
         at = caller()
         if not self.node.watermarked and not isinstance(window, ProcessingTime):
             raise PlanError(
@@ -127,13 +117,15 @@ class Stream:
                 hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
                 where=at,
             )
-        return Windowed(self, window, _names(by, self.node, "window by"))
+        return Windowed(self, window, columns_of(by, self.node, "window by"))
 
     def group(self, by: Names, *, ttl: Duration | None = "required") -> Grouped:
         """All records of a key so far. `ttl` is the event time without a record after which a key is forgotten; None: never."""
+        from headrace.api.aggregating import Grouped
+
         at = caller()
-        _refuse_without_ttl(ttl, f"group({by!r}) of {self.name!r}", at)
-        return Grouped(self, _names(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
+        refuse_without_ttl(ttl, f"group({by!r}) of {self.name!r}", at)
+        return Grouped(self, columns_of(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
 
     def dedup(self, keys: Names, *, ttl: Duration | None = "required") -> Stream:
         """Of the records of a key less than `ttl` apart in event time only the first; the others are counted as duplicates.
@@ -141,7 +133,7 @@ class Stream:
         The first is the first that came: by offset in a partition, by partition and offset in an epoch. A record behind the watermark
         is late. With `ttl=None` only the first record of a key ever goes on, and every key is kept.
         """
-        return self._dedup(_names(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", "dedup")
+        return self._dedup(columns_of(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", "dedup")
 
     def distinct(self, *, ttl: Duration | None = "required") -> Stream:
         """Each record once: of those less than `ttl` apart that are the same in every column only the first, as `dedup` has it."""
@@ -154,14 +146,14 @@ class Stream:
         `ttl` or more before does not count; `ttl=None` keeps the last record of every key.
         """
         at = caller()
-        names = _names(by, self.node, "with_previous by")
-        _refuse_without_ttl(ttl, f"with_previous(by={by!r}) of {self.name!r}", at)
+        names = columns_of(by, self.node, "with_previous by")
+        refuse_without_ttl(ttl, f"with_previous(by={by!r}) of {self.name!r}", at)
         if not names:
             raise PlanError(f"with_previous() of {self.name!r} has no key", hint="say whose records follow each other: by=", where=at)
         others = tuple(name for name in self.columns.names if name not in names)
-        taken = _names(columns, self.node, "with_previous") if columns else others
+        taken = columns_of(columns, self.node, "with_previous") if columns else others
         made = pa.schema([*self.columns, *(self.columns.field(name).with_name(f"{PREVIOUS}{name}").with_nullable(True) for name in taken)])
-        _refuse_twice(made, at)
+        refuse_twice(made, at)
         length = None if ttl is None else duration(ttl)
         return self._then(lambda name: WithPrevious(name, made, at, self.node, names, taken, length), "previous")
 
@@ -184,15 +176,15 @@ class Stream:
         made = self.columns if returns is None else schema_of(returns)
         if ttl == "required" and not len(kept) and on_timer is None and not vectorised:
             ttl = None
-        _refuse_without_ttl(ttl, f"process(by={by!r}) of {self.name!r}", at)
-        names, length = _names(by, self.node, "process by"), None if ttl is None else duration(ttl)
+        refuse_without_ttl(ttl, f"process(by={by!r}) of {self.name!r}", at)
+        names, length = columns_of(by, self.node, "process by"), None if ttl is None else duration(ttl)
         logic = Logic(function, on_timer, vectorised)
         return self._then(lambda name: Process(name, made, at, self.node, names, kept, logic, length, order), "process")
 
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
         """The latest record per key, by event time."""
         at = caller()
-        names = _names(key, self.node, "key")
+        names = columns_of(key, self.node, "key")
         node = ToTable(
             self.namer.step_name(f"{self.name}.table"), self.columns, at, self.node, names, duration(ttl) if ttl is not None else None
         )
@@ -214,8 +206,8 @@ class Stream:
                 where=at,
             )
         window = window_of(self.node)
-        names = [name for part in _listed(per) for name in (window if part == "window" and window else (part,))]
-        groups = _names(names, self.node, "top per")
+        names = [name for part in listed(per) for name in (window if part == "window" and window else (part,))]
+        groups = columns_of(names, self.node, "top per")
         closes = bool(window) and set(window) <= set(groups)
         name = self.namer.step_name(f"{self.name}.top")
         shards = Top(f"{name}.shards", self.columns, at, self.node, count, score, groups, closes, shared=True)
@@ -236,12 +228,12 @@ class Stream:
                 where=at,
             )
         columns = pa.schema([*self.columns, pa.field("op", pa.string())])
-        _refuse_twice(columns, at)
+        refuse_twice(columns, at)
         return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
 
     def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, kind: str) -> Stream:
         at = caller()
-        _refuse_without_ttl(ttl, f"{said} of {self.name!r}", at)
+        refuse_without_ttl(ttl, f"{said} of {self.name!r}", at)
         length = None if ttl is None else duration(ttl)
         if not by or length == timedelta(0):
             raise PlanError(
@@ -287,106 +279,3 @@ class Table(Stream):
 
     def _like(self, node: Node) -> Stream:
         return Table(self.namer, node)
-
-
-class Windowed:
-    """Windows of a stream, before it is said what is computed in them."""
-
-    def __init__(self, stream: Stream, window: Window, by: tuple[str, ...]) -> None:
-        self._stream, self._window, self._by = stream, window, by
-
-    def agg(self, **aggregates: str) -> Results:
-        """Aggregates per window and key, each a Spark SQL aggregate expression: `agg(views="count(*)")`.
-
-        The result has the key, `window_start`, `window_end`, the aggregates, `pane` (early, on-time, late, idle) and `revision`.
-        """
-        at = caller()
-        node = self._stream.node
-        calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
-        keys = [node.columns.field(name) for name in self._by]
-        results = [pa.field(output.name, output.expression.type) for output in outputs]
-        columns = pa.schema([*keys, *self._window.columns, *results, *PANE_COLUMNS])
-        _refuse_twice(columns, at)
-        name = self._stream.namer.step_name(f"{node.name}.window")
-        return Results(self._stream.namer, WindowAggregate(name, columns, at, node, self._by, calls, outputs, self._window))
-
-
-class Results(Stream):
-    """The results of windows. `emit` says when they are given out."""
-
-    node: WindowAggregate
-
-    def emit(
-        self,
-        *,
-        early: Duration | None = None,
-        every: int | None = None,
-        late: Duration | None = "each",
-        until: Duration | None = None,
-        mode: str = RETRACTING,
-    ) -> Results:
-        """When results are given out; a window always gives one when the watermark passes its end.
-
-        Before that, `early`: each time the watermark passes another multiple of this, for windows that have something new; `every`:
-        at the end of an epoch in which so many records have come. After it, until the watermark is `until` further, late records
-        correct the result, `late="each"` at once, or each time the watermark passes another multiple of a duration. Panes are
-        numbered by `revision`.
-
-        `mode="retracting"` takes back what was given out before; `"accumulating"` gives all so far and lets it stand; `"discarding"`
-        gives what came since the last pane.
-        """
-        at = caller()
-        if until is None and late not in ("each", None):
-            raise PlanError(f"late={late!r} without until=", why="nothing would be taken in late", hint='give until="1 hour" too', where=at)
-        if until is not None and late is None:
-            raise PlanError("late=None with until=", why="late records would be taken in and never shown", hint="leave one out", where=at)
-        emit = Emit(
-            until=timedelta(0) if until is None else duration(until),
-            early=None if early is None else duration(early),
-            every=every,
-            late=timedelta(0) if late is None or late == "each" else duration(late),
-            mode=mode,
-        )
-        return Results(self.namer, replace(self.node, emit=emit))
-
-
-class Grouped:
-    """The groups of a stream, before it is said what is computed of them."""
-
-    def __init__(self, stream: Stream, by: tuple[str, ...], ttl: timedelta | None) -> None:
-        self._stream, self._by, self._ttl = stream, by, ttl
-
-    def agg(self, **aggregates: str) -> Table:
-        """Aggregates per key over everything so far: a table that every record of a key updates."""
-        at = caller()
-        node = self._stream.node
-        calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
-        results = [pa.field(output.name, output.expression.type) for output in outputs]
-        columns = pa.schema([*(node.columns.field(name) for name in self._by), *results])
-        _refuse_twice(columns, at)
-        name = self._stream.namer.step_name(f"{node.name}.group")
-        return Table(self._stream.namer, GroupAggregate(name, columns, at, node, self._by, calls, outputs, self._ttl))
-
-
-def _names(names: Names, node: Node, role: str) -> tuple[str, ...]:
-    return tuple(column(node, name, role).name for name in _listed(names))
-
-
-def _listed(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _refuse_twice(columns: pa.Schema, at: str | None) -> None:
-    twice = [name for name in columns.names if columns.names.count(name) > 1]
-    if twice:
-        raise PlanError(f"the result has two columns {twice[0]!r}", hint="give one of them another name", where=at)
-
-
-def _refuse_without_ttl(ttl: Duration | None, said: str, at: str | None) -> None:
-    if ttl == "required":
-        raise PlanError(
-            f"{said} has no ttl",
-            why="its state would grow with every new key, for ever",
-            hint='give ttl="30 days", or ttl=None if the keys are few',
-            where=at,
-        )

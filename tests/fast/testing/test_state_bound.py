@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from headrace.api.aggregating import Results
 from headrace.api.declaration import Declaration
-from headrace.api.stream import Results, Stream
+from headrace.api.stream import Stream
 from headrace.api.windows import bounded, calendar, count_window, hopping, session, sliding, tumbling
 from headrace.testing.driver import TestDriver
 from tests.support.streams import SCHEMA, START

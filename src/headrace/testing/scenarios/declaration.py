@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.api import windows
+from headrace.api.aggregating import Grouped, Windowed
 from headrace.api.declaration import Declaration
-from headrace.api.stream import Grouped, Stream, Windowed
+from headrace.api.stream import Stream
 from headrace.app import App
 from headrace.core.errors import PlanError, SchemaError, SettingsError
 from headrace.plan.watermarks import DEFAULT_AHEAD, Watermark

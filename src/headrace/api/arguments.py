@@ -1,0 +1,52 @@
+"""What methods of streams are given, read and checked: names of columns, times to live, and names for steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from headrace.core.durations import Duration
+from headrace.core.errors import PlanError
+from headrace.plan.nodes import Node, column
+from headrace.plan.own import Aggregate
+
+Names = str | Sequence[str]
+
+
+class Namer(Protocol):
+    """Gives each step of an app its own name, and knows the app's own aggregate functions."""
+
+    @property
+    def aggregates(self) -> Mapping[str, Aggregate]: ...
+
+    def step_name(self, base: str) -> str: ...
+
+
+def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:
+    """Names of columns, or one, all of which a node has."""
+    return tuple(column(node, name, role).name for name in listed(names))
+
+
+def listed(names: Names) -> tuple[str, ...]:
+    """One name or several, as several."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def refuse_twice(columns: pa.Schema, at: str | None) -> None:
+    """Two results under one name could not be told apart."""
+    twice = [name for name in columns.names if columns.names.count(name) > 1]
+    if twice:
+        raise PlanError(f"the result has two columns {twice[0]!r}", hint="give one of them another name", where=at)
+
+
+def refuse_without_ttl(ttl: Duration | None, said: str, at: str | None) -> None:
+    """Whoever keeps something for each key says for how long, or that it is for ever."""
+    if ttl == "required":
+        raise PlanError(
+            f"{said} has no ttl",
+            why="its state would grow with every new key, for ever",
+            hint='give ttl="30 days", or ttl=None if the keys are few',
+            where=at,
+        )
