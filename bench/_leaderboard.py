@@ -52,7 +52,7 @@ def held(side: LaneSide, players: int, rate: int, seconds: float) -> Held:
     topic = f"points-{rate}"
     app, view = side.app(topic, board)
     append(app.log, topic, _everybody(players))
-    with tempfile.TemporaryDirectory() as checkpoint:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         query = side.start(app, Path(checkpoint), None, None)
         watcher = _Marks(app.log.consumer(view))
         try:

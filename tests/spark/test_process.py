@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,25 @@ def test_state_and_timers_go_on_in_the_next_run_and_a_function_over_frames_that_
     send(201, 300, value=10)
     with pytest.raises(hr.JobError, match=r"'records.process#2' cannot go on: ValueError: more than nine \(test_process.py:\d+\)"):
         app.run(until="caught-up")
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_key_stays_with_the_process_that_has_its_state_in_memory(tmp_path: Path) -> None:
+    def who(event: Any, _state: Any) -> Any:
+        yield {"key": event.key, "process": os.getpid()}
+
+    app = hr.App("staying", settings=Settings(home=tmp_path, master="local[2]"))
+    records = app.stream("records", "key int, at timestamp", key="key", time="at", watermark=hr.bounded("1s"))
+    app.view(
+        "who", records.process(who, by="key", state="nothing int", returns="key int, process int", ttl="1 hour"), key=["key", "process"]
+    )
+    with app.log.producer() as producer:
+        for second in range(8):
+            for key in range(16):
+                producer.send("records", {"key": key, "at": NOON + timedelta(seconds=second)})
+            producer.flush()
+    report = app.run(until="caught-up", rows_per_epoch=16)
+    assert report.epoch >= 6
+    pairs = {(row["key"], row["process"]) for row in app.read("who").to_pylist()}
+    assert len(pairs) == 16
+    assert len({process for _, process in pairs}) == 2

@@ -17,7 +17,7 @@ from headrace.operators.packet import Packet
 from headrace.operators.passage import Place
 from headrace.spark import wire
 from headrace.spark.job import Job
-from headrace.spark.worker import settle
+from headrace.spark.worker import leave_state, settle
 from headrace.spark.writing import Writing
 
 _NAME, _BLOB = StructType().add("name", StringType()), StructType().add("blob", BinaryType())
@@ -64,6 +64,7 @@ class Level(StatefulProcessor):
             accounting.unite(result.accounting)
             manifest["operators"][name] = state.manifest()
             _held[self._job.id, name, shard] = (time.epoch, state)
+        leave_state()
         manifest["epoch"] = time.epoch
         self._blobs.updateValue((_MANIFEST,), (json.dumps(manifest).encode(),))
         failpoints.reach("state.change.after")

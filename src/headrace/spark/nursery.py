@@ -134,7 +134,6 @@ def _live(asked: dict[str, Any], streams: list[int]) -> NoReturn:
 
 def _load() -> None:
     import pandas as pd  # noqa: F401 - Spark's Python state API loads it
-    import pyspark.daemon
     import pyspark.sql.streaming.python_streaming_source_runner
     import pyspark.sql.streaming.transform_with_state_driver_worker
     import pyspark.sql.worker.create_data_source
@@ -143,7 +142,7 @@ def _load() -> None:
     import pyspark.sql.worker.python_streaming_sink_runner
     import pyspark.sql.worker.write_into_data_source  # noqa: F401
 
-    from headrace.spark import evaluation, level, reading, source, transformation, writing  # noqa: F401
+    from headrace.spark import daemon, evaluation, level, reading, source, transformation, writing  # noqa: F401
     from headrace.spark.worker import settle
 
     settle()

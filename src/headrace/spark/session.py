@@ -41,6 +41,7 @@ LOCAL = {
     ),
 }
 PROCESSES = {
+    "spark.python.daemon.module": "headrace.spark.daemon",
     # It is set for some kinds of workers only, which then have a parent of their own, and start by starting that.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }

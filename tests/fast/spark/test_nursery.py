@@ -6,16 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import headrace.spark
-from headrace.spark import starting
+from tests.fast.spark.conftest import PYTHON
+from tests.support.processes import alive, until
 
-PYTHON = Path(headrace.spark.__file__).with_name("python.sh")
 PROGRAMS = {
     "hello": "import os, sys; print(os.getppid(), os.getcwd(), os.environ['COLOUR'], sys.argv[1:]); print('late', file=sys.stderr)",
     "echo": "print(input().upper())",
@@ -28,37 +25,16 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def environment(nursery: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     place = tmp_path_factory.mktemp("programs")
     for name, text in PROGRAMS.items():
         (place / f"{name}.py").write_text(text, encoding="utf-8")
-    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HEADRACE_WORKER_PYTHON", "HEADRACE_WORKER_PATH", "HEADRACE_NURSERY")
-    before = {name: os.environ.get(name) for name in names}
-    starting.set_python(local=True)
-    path = os.pathsep.join(filter(None, [str(place), os.environ["HEADRACE_WORKER_PATH"]]))
-    yield {**os.environ, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
-    for name, value in before.items():
-        os.environ.pop(name, None)
-        if value is not None:
-            os.environ[name] = value
+    path = os.pathsep.join(filter(None, [str(place), nursery["HEADRACE_WORKER_PATH"]]))
+    return {**nursery, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
 
 
 def run(environment: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run([PYTHON, "-m", *arguments], env=environment, input=given, capture_output=True, text=True, timeout=60, check=False)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_a_program_has_the_arguments_streams_directory_and_environment_of_who_asked(environment: dict[str, str], tmp_path: Path) -> None:
