@@ -18,12 +18,14 @@ from psycopg.rows import dict_row
 
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
+from headrace.connectors.postgres import client
 from headrace.connectors.postgres.output import PostgresOutput
 from headrace.core.schema import schema
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made, ordered
 from headrace.testing.conformance.victim import Victim
+from headrace.testing.faults import faults
 
 _numbers = itertools.count()
 
@@ -81,6 +83,18 @@ def test_a_frozen_writer_of_an_earlier_run_is_not_waited_for(postgres: PostgresS
         os.kill(victim.pid, signal.SIGCONT)
     assert victim.end() == 1, "it was not shut out"
     assert ordered(subject.rows()) == made(2)
+
+
+def test_a_writer_that_stood_still_for_so_long_that_its_session_was_ended_begins_again(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_IDLE", "100ms")
+    subject = PostgresSubject(postgres, ())
+    client.forget(subject.target)
+    with faults(f"{subject.stall}=delay(0.5)@1"):
+        assert Hand(subject).write(1, made(1))
+    assert ordered(subject.rows()) == made(1)
+    client.forget(subject.target)
 
 
 def test_a_server_that_stays_away_stops_the_writer_with_its_reason_and_no_password() -> None:

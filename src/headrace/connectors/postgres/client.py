@@ -28,6 +28,8 @@ _SETTINGS: dict[str, Any] = {
 _FINAL = ("28", "3D", "42", "0A")
 # A session that was ended because its writer stood still is of neither kind.
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
+# A writer that was frozen in its transaction gives the locks back.
+_IDLE = "60s"
 _connections = Kept[Connection](close=psycopg.Connection.close)
 
 
@@ -65,8 +67,7 @@ def _connect(target: PostgresTable) -> Connection:
     connection.execute("SET client_min_messages = warning")
     # Moments are written without their zone.
     connection.execute("SET TIME ZONE 'UTC'")
-    # A writer that was frozen in its transaction gives the locks back.
-    connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+    connection.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", (_IDLE,))
     return connection
 
 
