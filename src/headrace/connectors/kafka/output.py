@@ -40,7 +40,7 @@ class KafkaOutput:
             return
         kept = {"cleanup.policy": "compact"} if self.key else {}
         try:
-            admin(target).create_topics([NewTopic(target.topic, tasks, config=kept)])[target.topic].result(TIMEOUT)
+            admin(target).create_topics([NewTopic(target.topic, tasks, config=kept)], request_timeout=TIMEOUT)[target.topic].result(TIMEOUT)
         except KafkaException as error:
             if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
                 raise failure(target, "creating", str(error.args[0])) from error
