@@ -45,8 +45,6 @@ def chaos(
     render.note(f"faults and records of seed {campaign.seed}, in {place}")
     verdict = Chaos(app_in(file, place), file, place, campaign, render.note).run()
     render.note(str(verdict))
-    if not render.for_programs(as_json):
-        render.table(verdict.accounting)
     render.table([{**asdict(output)} for output in verdict.outputs], as_json=as_json)
     if not verdict.whole:
         render.note(f"everything is still in {place}")

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -84,6 +85,7 @@ class Verdict:
             f"{self.faults.total()} faults ({kinds_of}), {sum(self.sent.values()):,} records, {self.epochs:,} epochs, seed {self.seed}",
             f"longest time from a fault to the next epoch {self.longest:.1f} s{stopped}",
             *(f"stream {name!r}: {count:,} records sent, {self.taken.get(name, 0):,} taken in" for name, count in self.sent.items()),
+            *map(_account, self.accounting),
             *self.wrong_accounts,
             f"lost {self.lost:,}, duplicated {self.duplicated:,}",
         ]
@@ -121,7 +123,7 @@ class Chaos:
         began = time.monotonic()
         while not self._campaign.over(self._verdict.faults.total(), began):
             fault = next(self._faults)
-            self._tell(f"{self._verdict.faults.total() + 1}. {fault}")
+            self._tell(f"{timedelta(seconds=int(time.monotonic() - began))}  {self._verdict.faults.total() + 1}. {fault}: {fault.meaning}")
             self._happen(fault)
             self._verdict.faults[fault.kind] += 1
 
@@ -188,6 +190,7 @@ class Chaos:
 
     def _finish(self) -> None:
         """A run that is at work ends in peace, and one more takes in all that is there and closes every window."""
+        self._tell("no more faults: the job takes in what is left and closes every window")
         if self._subject.running or self._frozen:
             self._progress()
         if self._subject.running:
@@ -206,12 +209,22 @@ class Chaos:
     def _compare(self) -> None:
         record = self._directory.record()
         assert record is not None
+        self._tell("what it made is compared with what the same epochs make in one process without faults")
         verdict, expected = self._verdict, replayed(self._app, record.shards, self._planned)
         verdict.epochs = len(list(self._planned))
         verdict.taken = taken(self._planned, self._plan.sources)
         verdict.accounting = totals(self._app.log, self._app.name, record)
         verdict.wrong_accounts = _wrong(verdict.accounting, expected.accounting())
         verdict.outputs = list(differences(self._app, expected))
+
+
+def _account(row: dict[str, Any]) -> str:
+    """
+    >>> _account({"step": "clicks", "in": 1000, "out": 990, "late": 10, "duplicate": 0, "filtered": 0, "dead_letter": 0})
+    "step 'clicks': 1,000 in = 990 out + 10 late"
+    """
+    ends = [f"{row[end]:,} {end.replace('_', ' ')}" for end in ENDS if row[end]]
+    return f"step {row['step']!r}: {row['in']:,} in = {' + '.join(ends) or 0}"
 
 
 def _wrong(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from headrace.core.errors import SettingsError
+from headrace.core.failpoint_names import FAILPOINTS
 
 DRIVER, EVERYTHING, WORKER, PAUSE, REPLACED, FAILPOINT = "driver", "everything", "worker", "pause", "replaced", "failpoint"
 KINDS = {
@@ -32,6 +33,12 @@ class Fault:
 
     kind: str
     rules: str | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What happens, in words; of a failpoint, what is done and what is not when a process is killed there."""
+        point = (self.rules or "").partition("=")[0]
+        return FAILPOINTS.get(point, KINDS[self.kind])
 
     def __str__(self) -> str:
         return f"{self.kind} {self.rules}" if self.rules else self.kind
