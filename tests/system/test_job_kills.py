@@ -49,6 +49,9 @@ views = app.stream("page_views", schema="url string, number bigint, at timestamp
 per_minute = views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)", total="sum(number)")
 app.view("per_minute", per_minute)
 app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max(number)"))
+# Sums that rise and fall, so that those who lead change, and others come forth from far behind.
+scores = views.with_columns(player="number % 301", points="(number * 7919) % 1013 - 500").group("player", ttl=None).agg(score="sum(points)")
+app.view("best", scores.top(3, by="score"))
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
 app.sink(views.where("soundex(url) is not null and number % 2 = 0"), hr.log("even"))  # Spark evaluates soundex
 app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
@@ -215,6 +218,11 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     }
     hours = Counter(at.replace(minute=0, second=0, microsecond=0) for _, _, at in job.records)
     assert {row["window_start"]: row["views"] for row in job.app.read("per_hour").to_pylist()} == hours
+    scores: Counter[int] = Counter()
+    for _, number, _ in job.records:
+        scores[number % 301] += (number * 7919) % 1013 - 500
+    best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    assert sorted((row["player"], row["score"]) for row in job.app.read("best").to_pylist()) == sorted(best)
     even = job.app.log.read("even", columns=["number"])["number"].to_pylist()
     assert sorted(even) == list(range(0, RECORDS, 2))
     assert sorted(job.select("SELECT number FROM odd")) == [(number,) for number in range(1, RECORDS, 2)]
@@ -236,6 +244,9 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
     assert counted["page_views"]["in"] == counted["page_views.window"]["in"] == counted["page_views.group"]["in"] == RECORDS
     assert counted["page_views.where"]["filtered"] == RECORDS // 2
     assert all(row["late"] == row["dead_letter"] == 0 for row in accounting)
+    in_front = counted["page_views.with_columns.group.top.shards"]
+    assert in_front["in"] == in_front["out"] + in_front["filtered"]
+    assert in_front["filtered"] > 0
     epochs = job.app.epochs()
     assert {name: epoch for name, epoch in epochs.outputs.items() if epoch is None or not 0 < epoch <= epochs.job} == {}
     assert {name for name in FAILPOINTS if name.partition(".")[0] in AREAS} <= set(recorded(job.passed))
