@@ -102,9 +102,9 @@ class HeadraceSide:
         self._tail.close()
         return delays
 
-    def send_at_rate(self, topic: str, rate: int, count: int) -> None:
+    def send_at_rate(self, topic: str, rate: int, count: int, acks: str) -> None:
         """Open loop, as Kafka's."""
-        with self._log.producer(acks="all", linger="0s") as producer:
+        with self._log.producer(acks=acks, linger="0s") as producer:
             first = time.monotonic_ns()
             for number in range(count):
                 due_at = first + number * 1_000_000_000 // rate

@@ -131,9 +131,9 @@ class KafkaSide:
         self._tail.close()
         return delays
 
-    def send_at_rate(self, topic: str, rate: int, count: int) -> None:
+    def send_at_rate(self, topic: str, rate: int, count: int, acks: str) -> None:
         """Open loop: a record goes out when it is due, whatever became of those before it."""
-        producer = self._producer(topic, acks="all", **{"linger.ms": 0, "socket.nagle.disable": True})
+        producer = self._producer(topic, acks=acks, **{"linger.ms": 0, "socket.nagle.disable": True})
         first = time.monotonic_ns()
         for number in range(count):
             due_at = first + number * 1_000_000_000 // rate

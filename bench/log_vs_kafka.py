@@ -128,16 +128,19 @@ class Comparison:
 
         return self._pairs(measure, once)
 
-    def round_trip(self) -> tuple[Measure, Measure]:
-        """Median and 99th percentile of send to seen in another process; the first second of each run is not counted."""
-        middle, tail = Measure("round trip p50", "ms"), Measure("round trip p99", "ms")
+    def round_trip(self, acks: str) -> tuple[Measure, Measure]:
+        """Median and 99th percentile of send to seen in another process; the first second of each run is not counted.
+
+        With acks=all a record of ours is on the disk before anybody sees it; Kafka's are in the page cache, as ours are with acks=1.
+        """
+        middle, tail = Measure(f"round trip p50, acks={acks}", "ms"), Measure(f"round trip p99, acks={acks}", "ms")
         rate, count = self.size.trip_rate, self.size.trip_rate * (self.size.trip_seconds + 1)
 
         def once(side: Side, results: list[float]) -> None:
             topic = self._create(side, 1)
             side.second.call("open_tail", topic)
             side.second.begin("tail", count)
-            side.main.call("send_at_rate", topic, rate, count)
+            side.main.call("send_at_rate", topic, rate, count, acks)
             delays = side.second.end().value[rate:]
             cuts = statistics.quantiles(delays, n=100)
             results.append(cuts[98] * 1000)
@@ -205,10 +208,10 @@ def measured(comparison: Comparison) -> tuple[dict[str, dict[str, float]], dict[
         fast.append(comparison.append(title, "append", plain, partitions, acks))
     fast.append(comparison.append("append, acks=all, 8 partitions by key, against Kafka", "append", keyed_records, 8, "all"))
     reads = [comparison.read("read, 1 partition, against Kafka", 1), comparison.read("read, 8 partitions, against Kafka", 8)]
-    middle, tail = comparison.round_trip()
+    middles, tails = zip(*(comparison.round_trip(acks) for acks in ("1", "all")), strict=True)
     few = Records(comparison.size.records // 4, keyed=False)
     others = [
-        middle,
+        *middles,
         comparison.append("append record by record, acks=all, against Kafka", "append_each", few, 1, "all"),
         comparison.append("append record by record, acks=1, against Kafka", "append_each", few, 1, "1"),
         comparison.single_sends("single sends, each acknowledged, acks=all, against Kafka"),
@@ -216,8 +219,8 @@ def measured(comparison: Comparison) -> tuple[dict[str, dict[str, float]], dict[
     ]
     targets = {measure.name: at_least(measure, 3) for measure in fast}
     targets |= {measure.name: at_least(measure, 10) for measure in reads}
-    targets["round trip p99 against Kafka"] = at_most(tail, 1)
-    return targets, {measure.name: measure.figures() for measure in (*fast, *reads, tail, *others)}
+    targets |= {measure.name: at_most(measure, 1) for measure in tails}
+    return targets, {measure.name: measure.figures() for measure in (*fast, *reads, *tails, *others)}
 
 
 if __name__ == "__main__":
