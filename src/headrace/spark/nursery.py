@@ -11,6 +11,7 @@ import json
 import os
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -154,5 +155,5 @@ if __name__ == "__main__":
         # Who comes now waits; a signal has nobody to reach yet.
         _load()
         Nursery(listener).serve()
-        place.unlink()
-        place.parent.rmdir()
+        # What was killed may have left sockets here, and what is ending may still remove its own.
+        shutil.rmtree(place.parent, ignore_errors=True)

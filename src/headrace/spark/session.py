@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.spark.starting import WORKERS, java_options, set_python
+from headrace.spark.starting import WORKERS, java_options, local_options, set_python
 
 _PATIENCE = 30
 
@@ -39,11 +39,6 @@ LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-}
-PROCESSES = {
-    "spark.python.daemon.module": "headrace.spark.daemon",
-    # It is set for some kinds of workers only, which then have a parent of their own, and start by starting that.
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 QUIET = {
     "spark.ui.enabled": "false",
@@ -86,7 +81,7 @@ def session(
         **MEANING,
         **QUIET,
         **STATE,
-        **(LOCAL | PROCESSES if local else {}),
+        **(LOCAL | local_options() if local else {}),
         **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
         **(config or {}),
     }

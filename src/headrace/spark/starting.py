@@ -62,6 +62,17 @@ def _nursery() -> tuple[str, object]:
     return place, process
 
 
+def local_options() -> dict[str, str]:
+    """How Spark is to start processes on this machine, after `set_python`."""
+    return {
+        "spark.python.daemon.module": "headrace.spark.daemon",
+        # It leaves sockets behind when it is killed: where the nursery is they go when that does.
+        "spark.python.unix.domain.socket.dir": str(Path(os.environ["HEADRACE_NURSERY"]).parent),
+        # It is set for some kinds of workers only, which then have a parent of their own, and start by starting that.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+    }
+
+
 def java_options(*, archive: Path | None = None) -> str:
     """Options of the JVM: it reads the archive of classes if there is one, or writes it at its end to where `archive` says."""
     # Some `chmod` are left to do for Hadoop, and this is the quick way to start them.
