@@ -26,7 +26,8 @@ class Topics:
 
     def __init__(self, servers: str) -> None:
         self.servers = servers
-        self._admin = AdminClient({"bootstrap.servers": servers})
+        # Silent also when the broker ends before it does.
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
 
     def create(self) -> str:
         name = f"bench-{next(_numbers)}"

@@ -131,7 +131,7 @@ def test_a_record_that_is_larger_than_settings_allow_is_a_dead_letter(kafka: Kaf
     a_record_that_is_refused_goes_to_the_dead_letters(subject)
 
 
-def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka: KafkaServer) -> None:
     servers, shown = ENCRYPTED[kafka.bootstrap]
     subject = KafkaSubject(kafka, KEY)
     topic = subject.target.topic
@@ -141,10 +141,9 @@ def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka:
     assert not hand.write(1, made(1))
     expect(subject, made(1))
     assert hand.output.last_epoch(hand.writer) == 1
-    monkeypatch.setattr("headrace.connectors.kafka.input.TIMEOUT", 2.0)
     nameless = {name: shown[name] for name in ("security.protocol", "ssl.ca.location")}
     with pytest.raises(hr.ConnectorError):
-        hr.kafka(topic, servers=servers, settings=nameless).input(COLUMNS, None, "reader").end()
+        hr.kafka(topic, servers=servers, settings=nameless, patience="2s").input(COLUMNS, None, "reader").end()
     assert PASSWORD not in repr(subject.target)
 
 

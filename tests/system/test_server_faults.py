@@ -13,7 +13,7 @@ from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
 from headrace.ops.servers.server import Server
-from headrace.testing.conformance import KEY, Subject
+from headrace.testing.conformance import COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect
 from headrace.testing.conformance.observer import observed
 from headrace.testing.conformance.subject import Hand, made
@@ -87,10 +87,29 @@ def test_kafka() -> None:
     brokers = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
     with KafkaServer(settings=brokers) as server:
         endure(KafkaSubject(server, KEY, settings={"socket.timeout.ms": 1_000}), server)
+        _a_read_goes_on_when_the_broker_comes_back(server)
         subject = KafkaSubject(server, (), settings={"transaction.timeout.ms": 1_000})
         with observed(subject):
             _a_transaction_that_took_too_long_is_done_again(subject)
             _a_writer_of_the_same_name_shuts_out_the_first(subject)
+
+
+def _a_read_goes_on_when_the_broker_comes_back(server: KafkaServer) -> None:
+    many = [{"user": "a", "n": number, "note": "x" * 100} for number in range(100_000)]
+    subject = KafkaSubject(server, (), at_least_once=True)
+    Hand(subject).write(1, many)
+    source = subject.target.input(COLUMNS, None, "reader")
+    end = {partition: last for partition, last in source.end().items() if last}
+    ((partition, last),) = end.items()
+    batches = source.read(partition, 0, last)
+    found = next(batches).num_rows
+    server.kill()
+    # Whoever plans the next epoch asks while nobody is there.
+    back = threading.Timer(0.5, server.start)
+    back.start()
+    assert source.end()[partition] == last
+    back.join()
+    assert found + sum(batch.num_rows for batch in batches) == len(many)
 
 
 def _a_transaction_that_took_too_long_is_done_again(subject: Subject) -> None:

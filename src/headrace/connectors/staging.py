@@ -42,13 +42,9 @@ class Staging:
         again = any(place.parent.glob(f"{writer.task}-*.parquet"))
         place.parent.mkdir(parents=True, exist_ok=True)
         failpoints.reach("stage.before")
-        fresh = place.with_name(f".{place.name}")
-        with fresh.open("wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
+        fresh = write_fresh(table, place)
         failpoints.reach("stage.middle")
-        fresh.rename(place)
+        put_in_place(fresh, place)
         failpoints.reach("stage.after")
         return not again
 
@@ -89,3 +85,24 @@ class Staging:
         if max(runs, default=-1) > writer.generation:
             raise writer.fenced()
         (self.path / f"run-{writer.generation}").touch()
+
+
+def write_fresh(table: pa.Table, place: Path) -> Path:
+    """Write a table beside the place of its file, under a name that no reader looks at; its bytes are durable."""
+    # No *.parquet: some readers take hidden files, too.
+    fresh = place.with_name(f".{place.name}.new")
+    with fresh.open("wb") as file:
+        pq.write_table(table, file)
+        file.flush()
+        os.fsync(file.fileno())
+    return fresh
+
+
+def put_in_place(fresh: Path, place: Path) -> None:
+    """Let readers see a file, whole, for good: also when the machine dies at once."""
+    fresh.rename(place)
+    directory = os.open(place.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from headrace.connectors.kafka.declaration import KafkaTopic
@@ -14,10 +15,17 @@ from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
 
 TIMEOUT = 30.0
-_PAUSE = 0.1
+_ONCE, _PAUSE = 5.0, 0.1
+# What ends by itself: brokers that are away or begin anew; _NOENT, no partition had a leader when the client looked;
+# UNSTABLE_OFFSET_COMMIT, a transaction is about to commit.
+_PASSING = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_WAIT_COORD", "_NOENT", "REQUEST_TIMED_OUT",
+            "NETWORK_EXCEPTION", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "NOT_COORDINATOR",
+            "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT")  # fmt: skip
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
 _clients: dict[tuple[object, ...], Any] = {}
+_refusals: dict[str, str] = {}
+"""Why brokers did not let a client in, by their addresses."""
 
 
 def consumer(source: KafkaTopic, group: str) -> Any:
@@ -37,6 +45,7 @@ def consumer(source: KafkaTopic, group: str) -> Any:
         "queued.min.messages": 20_000,
         # When so many wait the client looks again after this, and not after a second: that made reading eight times as slow.
         "fetch.queue.backoff.ms": 2,
+        "error_cb": partial(_heard, source),
     }, logger=_log))  # fmt: skip
 
 
@@ -44,7 +53,8 @@ def admin(source: KafkaTopic) -> Any:
     """This process's admin client for a source."""
     from confluent_kafka.admin import AdminClient
 
-    return _one("admin", source, "", lambda: AdminClient(client_settings(source), logger=_log))
+    settings: dict[str, Any] = {**client_settings(source), "error_cb": partial(_heard, source)}
+    return _one("admin", source, "", lambda: AdminClient(settings, logger=_log))
 
 
 @contextmanager
@@ -58,26 +68,50 @@ def told(source: KafkaTopic, what: str) -> Iterator[None]:
         raise failure(source, what, str(error.args[0])) from error
 
 
-def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer], seconds: float) -> Answer:
-    """Ask again where the brokers are only busy: they choose a leader, or start."""
-    from confluent_kafka import KafkaError, KafkaException
+def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answer:
+    """Ask again, for as long as the source's patience, where the brokers are away or busy: they choose a leader, or start."""
+    from confluent_kafka import KafkaException
 
-    # _NOENT: no partition had a leader when the client looked. UNSTABLE_OFFSET_COMMIT: a transaction is about to commit.
-    passing = (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNSTABLE_OFFSET_COMMIT)  # noqa: SLF001 - its public name
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + source.patience.total_seconds()
     while True:
         try:
             return ask()
         except KafkaException as error:
+            # Why brokers did not let it in is heard only by who asks for it.
+            admin(source).poll(0)
             cause = error.args[0]
-            busy = cause.retriable() or cause.code() in passing
-            if not busy or time.monotonic() > deadline:
+            if source.servers in _refusals or not passing(cause) or time.monotonic() > deadline:
                 raise failure(source, what, str(cause)) from error
         time.sleep(_PAUSE)
 
 
+def topic_of(source: KafkaTopic) -> Any:
+    """What the brokers say of a topic; that it is not there is an `error` of it."""
+    return patiently(source, "looking for", lambda: admin(source).list_topics(source.topic, within(source)).topics[source.topic])
+
+
+def within(source: KafkaTopic) -> float:
+    """How many seconds one question may take: few, for between them is heard why a client is not let in."""
+    return min(_ONCE, source.patience.total_seconds())
+
+
+def passing(cause: Any) -> bool:
+    """Whether an error is of the kind that ends by itself."""
+    return cause.retriable() or cause.name() in _PASSING
+
+
 def failure(source: KafkaTopic, what: str, why: str) -> ConnectorError:
-    return ConnectorError(f"{what} topic {source.topic!r} on {source.servers} failed: {why}", hint="look at the brokers, and at settings=")
+    refused = _refusals.pop(source.servers, None)
+    return ConnectorError(
+        f"{what} topic {source.topic!r} on {source.servers} failed: {why}{f' ({refused})' if refused else ''}",
+        hint="look at the brokers, and at settings=",
+    )
+
+
+def _heard(source: KafkaTopic, error: Any) -> None:
+    """Keep what a client is told in the background, if it says that the client is not let in."""
+    if error.name() == "_AUTHENTICATION":
+        _refusals[source.servers] = error.str()
 
 
 def _one(kind: str, source: KafkaTopic, group: str, make: Callable[[], Any]) -> Any:

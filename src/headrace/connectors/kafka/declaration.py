@@ -144,7 +144,7 @@ def kafka(
 
     `format` is "json", "bytes", `hr.avro(...)` or `hr.protobuf(...)`; records that cannot be decoded go to the dead letters of the
     stream. `settings` are the client's own, by Kafka's names (`security.protocol`, `sasl.mechanism`, `ssl.ca.location`, ...); passwords
-    show nowhere. Options:
+    show nowhere. Brokers that are away are waited for as long as `patience`, two minutes. Options:
 
     - `start`, where a new job begins: "earliest", "latest", a datetime, or an offset for each partition; partitions that are added
       later are read from their beginning.
@@ -158,7 +158,7 @@ def kafka(
 
     - `key`, the columns that make a record's key and so its partition, as Kafka's own clients choose it; results that change have theirs.
     - `at_least_once=True` leaves transactions out: records of an epoch that is repeated after a crash are there twice.
-    - `append_only=True` refuses results that change; `patience`, how long brokers that are away are waited for.
+    - `append_only=True` refuses results that change.
 
     >>> kafka("payments", servers="broker:9092", settings={"sasl.password": "s3same"}).settings
     {'sasl.password': Secret(***)}

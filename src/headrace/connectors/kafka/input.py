@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.input import Ahead, Position, shared_out
-from headrace.connectors.kafka.client import TIMEOUT, admin, consumer, patiently, told
+from headrace.connectors.kafka.client import TIMEOUT, admin, consumer, patiently, topic_of, within
 from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.reading import Spans, messages
 from headrace.connectors.kafka.records import Records
@@ -127,8 +127,7 @@ class KafkaInput:
         yield from zip(found["partition"].to_pylist(), found["time_max"].to_pylist(), strict=True)
 
     def _partitions(self) -> list[int]:
-        with told(self.source, "looking for"):
-            found = admin(self.source).list_topics(self.source.topic, TIMEOUT).topics[self.source.topic]
+        found = topic_of(self.source)
         if found.error is not None:
             raise ConnectorError(
                 f"there is no topic {self.source.topic!r} on {self.source.servers}: {found.error.str()}", hint="create it, or use its name"
@@ -145,7 +144,7 @@ class KafkaInput:
         asked = {TopicPartition(self.source.topic, partition): spec for partition in partitions}
 
         def ask() -> dict[int, int]:
-            answers = admin(self.source).list_offsets(asked, isolation_level=level, request_timeout=TIMEOUT)
+            answers = admin(self.source).list_offsets(asked, isolation_level=level, request_timeout=within(self.source))
             return {place.partition: answer.result(TIMEOUT).offset for place, answer in answers.items()}
 
-        return patiently(self.source, "asking for the offsets of", ask, TIMEOUT)
+        return patiently(self.source, "asking for the offsets of", ask)

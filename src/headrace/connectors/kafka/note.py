@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.connectors.kafka.client import TIMEOUT, admin, patiently
+from headrace.connectors.kafka.client import TIMEOUT, admin, patiently, within
 from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.output import Writer
 
@@ -61,10 +61,10 @@ def noted(target: KafkaTopic, writer: Writer) -> Note:
 
     def ask() -> Note:
         # Stable: of a transaction that is open nothing is told.
-        found = admin(target).list_consumer_group_offsets(asked, require_stable=True, request_timeout=TIMEOUT)
+        found = admin(target).list_consumer_group_offsets(asked, require_stable=True, request_timeout=within(target))
         (place,) = found[group].result(TIMEOUT).topic_partitions
         if place.error is not None:
             raise KafkaException(place.error)
         return Note.of(place)
 
-    return patiently(target, "looking at", ask, TIMEOUT)
+    return patiently(target, "looking at", ask)

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.connectors.kafka.channel import ProducerLost, Records, write
-from headrace.connectors.kafka.client import TIMEOUT, admin, failure, told
+from headrace.connectors.kafka.client import TIMEOUT, admin, failure, topic_of
 from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.note import noted
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
@@ -34,9 +34,7 @@ class KafkaOutput:
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # it is public, its module does not say so
 
         target = self.target
-        with told(target, "looking for"):
-            found = admin(target).list_topics(target.topic, TIMEOUT).topics[target.topic]
-        if found.error is None:
+        if topic_of(target).error is None:
             return
         kept = {"cleanup.policy": "compact"} if self.key else {}
         try:

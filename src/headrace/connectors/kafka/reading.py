@@ -6,16 +6,15 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headrace.connectors.kafka.client import consumer, failure, told
+from headrace.connectors.kafka.client import consumer, failure, passing, told
 from headrace.connectors.kafka.declaration import KafkaTopic
+from headrace.core.durations import spelled
 from headrace.core.errors import ConnectorError
 
 Spans = Mapping[int, tuple[int, int]]
 
 _MOST = 20_000
 _WAIT = 0.05
-# How long brokers may be silent before a read gives up; the task is tried again by whoever started it.
-_PATIENCE = 60.0
 
 
 def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]]:
@@ -64,8 +63,8 @@ class Reading:
         kept = [message for message in found if message.error() is None] if events else found
         if kept:
             self._heard_at = time.monotonic()
-        elif time.monotonic() - self._heard_at > _PATIENCE:
-            raise failure(self._source, "reading", f"no answer for {_PATIENCE:.0f} s at offsets {self._places}")
+        elif time.monotonic() - self._heard_at > self._source.patience.total_seconds():
+            raise failure(self._source, "reading", f"no answer for {spelled(self._source.patience)} at offsets {self._places}")
         inside = self._inside(kept)
         # After the records: the end of a partition comes behind its last ones, often in the same answer.
         for event in events:
@@ -107,5 +106,5 @@ class Reading:
                 why="retention removed records that the job has not read",
                 hint="keep records for longer (retention.ms), or begin the job anew",
             )
-        elif error.fatal() or not error.retriable():
+        elif error.fatal() or not passing(error):
             raise failure(self._source, "reading", error.str())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import Epochs, StagedOutput
-from headrace.connectors.staging import Staging
+from headrace.connectors.staging import Staging, put_in_place, write_fresh
 
 # What waits is shown before its time when it makes a large file, and one file has no more rows than fit into memory well.
 _MUCH, _MOST = 64 << 20, 256 << 20
@@ -66,12 +65,7 @@ class ParquetOutput(StagedOutput):
 
     def commit(self, writer: Writer, epoch: int, rows: pa.Table) -> None:
         place = self.directory / f"{_prefix(writer.job, writer.sink)}{epoch:012}.parquet"
-        fresh = place.with_name(f".{place.name}.new")
-        with fresh.open("wb") as file:
-            pq.write_table(rows, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(place)
+        put_in_place(write_fresh(rows, place), place)
 
 
 def _due(staging: Staging, epoch: int, roll: timedelta) -> bool:
