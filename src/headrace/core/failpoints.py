@@ -1,8 +1,9 @@
 """Named places in product code where a test may kill the process, fail, or wait; one `if` when switched off.
 
 `HEADRACE_FAILPOINTS="disk.sync.before=kill@3;disk.write.before=error(ENOSPC)@1-5"` acts on the third hit, or on hits one to five;
-`"seed=7;sink.write.after=kill@5%"` on each hit with a chance of one in twenty. `*` stands for all failpoints, and `record(FILE)` writes
-down which are passed. The names are those of `failpoint_names`; a package of others puts its own name and a colon before the names it has.
+`"seed=7;sink.write.after=kill@5%"` on each hit with a chance of one in twenty. `*` stands for all failpoints. `record(FILE)` writes down
+which are passed; `stop(FILE)` does so, too, and lets the process stand still until somebody wakes it (SIGCONT). The names are those of
+`failpoint_names`; a package of others puts its own name and a colon before the names it has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ active = False
 hits: Counter[str] = Counter()
 
 _RULE = re.compile(
-    r"(?P<name>[\w.:*]+)=(?P<action>kill|error|delay|record)(?:\((?P<argument>[^()]+)\))?"
+    r"(?P<name>[\w.:*]+)=(?P<action>kill|error|delay|record|stop)(?:\((?P<argument>[^()]+)\))?"
     r"(?:@(?:(?P<share>\d+(?:\.\d+)?)%|(?P<first>\d+)(?P<on>-(?P<last>\d+)?)?))?"
 )
 _SEED = re.compile(r"seed=(\d+)")
@@ -51,9 +52,11 @@ class Rule:
         return self.first <= count <= self.last and (self.random is None or self.random.random() < self.chance)
 
     def act(self, name: str) -> None:
-        if self.action == "record":
+        if self.action in ("record", "stop"):
             with open(self.argument, "ab", buffering=0) as file:  # noqa: PTH123 - one append, whole among those of other processes
                 file.write(f"{name}\n".encode())
+            if self.action == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
         elif self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.action == "delay":
@@ -107,12 +110,12 @@ def configure(text: str | None) -> None:
 def _parsed(part: str, seed: str) -> tuple[str, Rule]:
     found = _RULE.fullmatch(part)
     if found is None:
-        hint = "write name=kill@3, name=error(EIO)@1-5, name=delay(0.5), name=kill@5% or name=record(FILE); seed=7 for chances"
+        hint = "write name=kill@3, name=error(EIO)@1-5, name=delay(0.5), name=kill@5%, name=record(FILE) or stop(FILE); seed=7 for chances"
         raise SettingsError(f"{VARIABLE}: cannot read {part!r}", hint=hint)
     name, action, argument = found["name"], found["action"], found["argument"]
     _check(name)
-    if argument is None and action in ("delay", "record"):
-        needed = "the seconds to wait: delay(0.5)" if action == "delay" else "the file to write to: record(FILE)"
+    if argument is None and action in ("delay", "record", "stop"):
+        needed = "the seconds to wait: delay(0.5)" if action == "delay" else f"the file to write to: {action}(FILE)"
         raise SettingsError(f"{VARIABLE}: {part!r} does not say enough", hint=f"give {needed}")
     if found["share"]:
         # Every process draws the same: what happened in one run happens again with its seed.

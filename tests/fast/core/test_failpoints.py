@@ -96,3 +96,14 @@ def test_the_failpoints_in_the_code_are_those_with_a_name_and_a_sentence():
     # The one that passes on what it is given is the log's `_point`.
     assert len(passes) - len(names) == 1
     assert sorted(names) == sorted(FAILPOINTS)
+
+
+def test_a_process_notes_where_it_is_and_stands_still_until_it_is_woken(tmp_path):
+    passed = tmp_path / "passed"
+    program = "from headrace.core.failpoints import reach; reach('disk.sync.before'); print('on')"
+    environment = {**os.environ, failpoints.VARIABLE: f"disk.sync.before=stop({passed})"}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE) as process:
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        assert recorded(passed) == ["disk.sync.before"]
+        process.send_signal(signal.SIGCONT)
+        assert process.communicate()[0] == b"on\n"

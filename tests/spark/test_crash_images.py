@@ -1,0 +1,128 @@
+"""What is on the disk at each step of an epoch, had everything ended there: a job goes on from it and has done everything once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+import headrace as hr
+from headrace.testing.faults import FAILPOINTS, recorded
+from tests.support.marked import MARK, kill, stop, wake
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RECORDS, URLS = 60, 7
+APP = """
+import headrace as hr
+
+app = hr.App("clicks", home={home!r})
+clicks = app.stream("clicks", schema="n int, url string, at timestamp", time="at", watermark=hr.bounded("5 seconds"))
+app.view("per_minute", clicks.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"))
+per_url = clicks.group("url", ttl=None).agg(clicks="count(*)", last="max(n)")
+app.view("per_url", per_url)
+app.sink(per_url, hr.delta({home!r} + "/lake"), name="lake")
+app.sink(per_url, hr.search({home!r} + "/index"), name="index")
+app.sink(clicks, hr.log("kept"))
+app.sink(clicks, hr.parquet({home!r} + "/files"), name="files")
+"""
+# Each failpoint on the way of an epoch that stays on this machine, and at which hit of a process: where it can, in the second epoch. Those
+# of the log itself have tests of their own.
+ONCE = ("job.",)
+AGAIN = ("source.", "state.", "sink.", "stage.", "publish.", "search.commit.")
+STEPS = {name: 1 if name.startswith(ONCE) else 2 for name in FAILPOINTS if name.startswith((*ONCE, *AGAIN))}
+
+
+@pytest.mark.timeout(600)  # some twenty runs of a job
+def test_a_job_goes_on_exactly_from_what_a_crash_at_any_step_leaves(spark: SparkSession, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    _send(_app(home))
+    images = _taken(home, tmp_path / "images")
+    assert images.keys() == STEPS.keys()
+    different = {_digest(image): image for image in images.values()}
+    assert len(different) > 8
+    for image in different.values():
+        _check(image)
+
+
+def _taken(home: Path, place: Path) -> dict[str, Path]:
+    """Run the job, and copy all it has when one of its processes comes to a step; nothing else of it moves then."""
+    run, passed, images = uuid.uuid4().hex, place.with_name("passed"), dict[str, Path]()
+    file = place.with_name("app.py")
+    file.write_text(APP.format(home=str(home)))
+    rules = ";".join(f"{name}=stop({passed})@{hit}" for name, hit in STEPS.items())
+    environment = {**os.environ, MARK: run, "HEADRACE_FAILPOINTS": rules, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    command = [sys.executable, "-m", "headrace", "run", str(file), "--until", "end", "--rows-per-epoch", "20"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            while process.poll() is None:
+                threading.Event().wait(0.02)
+                if fresh := set(recorded(passed)) - images.keys():
+                    stop(run, but=0)
+                    images |= dict.fromkeys(fresh, _copied(home, place / min(fresh)))
+                wake(run)
+            assert process.returncode == 0, (process.stderr.read() if process.stderr else b"").decode()
+        finally:
+            kill(run)
+    return images
+
+
+def _copied(home: Path, place: Path) -> Path:
+    """All that is in a home. Which app a job is of, it knows by the places of its sinks, too."""
+    shutil.copytree(home, place)
+    record = place / "jobs" / "clicks" / "job.json"
+    record.write_text(record.read_text().replace(str(home), str(place)))
+    return place
+
+
+def _check(home: Path) -> None:
+    app = _app(home)
+    report = app.run(until="end")
+    expected = {f"/{rest}": (len(range(rest, RECORDS, URLS)), max(range(rest, RECORDS, URLS))) for rest in range(URLS)}
+    assert _by_url(app.read("per_url").to_pylist()) == expected, home.name
+    assert _by_url(DeltaTable(home / "lake").to_pyarrow_table().to_pylist()) == expected, home.name
+    assert _by_url(hr.search(home / "index").find("*", limit=100)) == expected, home.name
+    minutes = {(row["url"], row["window_start"].minute): row["clicks"] for row in app.read("per_minute").to_pylist()}
+    assert minutes == Counter((f"/{n % URLS}", n // 15) for n in range(RECORDS)), home.name
+    assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(RECORDS)), home.name
+    files = [n for file in (home / "files").glob("*.parquet") for n in pq.read_table(file)["n"].to_pylist()]
+    assert sorted(files) == list(range(RECORDS)), home.name
+    assert {row["in"] for row in report.accounting if row["step"] in ("clicks", "clicks.window", "clicks.group")} == {RECORDS}, home.name
+    app.log.close()
+
+
+def _by_url(rows: list[dict[str, object]]) -> dict[object, tuple[object, object]]:
+    return {row["url"]: (row["clicks"], row["last"]) for row in rows}
+
+
+def _app(home: Path) -> hr.App:
+    names: dict[str, hr.App] = {}
+    exec(APP.format(home=str(home)), names)
+    return names["app"]
+
+
+def _send(app: hr.App) -> None:
+    with app.log.producer(acks="all") as producer:
+        for n in range(RECORDS):
+            producer.send("clicks", {"n": n, "url": f"/{n % URLS}", "at": NOON + timedelta(seconds=4 * n)})
+    app.log.close()
+
+
+def _digest(home: Path) -> str:
+    """Which files there are, and what is in them, but for what no run goes on from."""
+    digest = hashlib.blake2b()
+    for file in sorted(home.rglob("*")):
+        if file.is_file() and file.name not in ("spark.log", "driver", "job.json"):
+            digest.update(str(file.relative_to(home)).encode() + file.read_bytes())
+    return digest.hexdigest()
