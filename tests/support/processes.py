@@ -17,5 +17,6 @@ def until(holds: Callable[[], bool]) -> None:
 def alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # The second if it ends between the opening of its file and the reading.
         return False
