@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import logging
 import sys
 import tempfile
 import threading
@@ -201,8 +200,6 @@ def main(description: str) -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_KILLS} kills, and short stalls")
     parser.add_argument("--sink", default="", help="only sinks whose name begins so, and no servers")
     given = parser.parse_args()
-    # Clients say of each server that it is away; that is meant.
-    logging.getLogger("headrace").addHandler(logging.NullHandler())
     rows: list[Row] = []
     print(_line("sink", *_COLUMNS), flush=True)
     for row in killed(given.sink, *((QUICK_KILLS, 1) if given.quick else (KILLS, REPETITIONS))):

@@ -10,8 +10,13 @@ usage: python bench/chaos.py [--quick] [--sink NAME]
 
 from __future__ import annotations
 
+import logging
+
+# Clients say of each server that it is away; that is meant.
+logging.getLogger("headrace").addHandler(logging.NullHandler())
+
 if __name__ == "__main__":
-    # Every writer that is to be killed is a process that runs this file first: it loads nothing by itself.
+    # Every writer that is to be killed is a process that runs this file first: it loads nothing more by itself.
     from _chaos import main
 
     main(__doc__)
