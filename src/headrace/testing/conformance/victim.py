@@ -20,8 +20,9 @@ _WAITS, _WAIT = 120, 0.5
 _context = multiprocessing.get_context("forkserver")
 # What the outputs of this package need is loaded once, not by each process anew: of Iceberg that takes a second. What is not installed is
 # passed over.
-_OUTPUTS = ("kafka.output", "lake.delta", "lake.files", "lake.iceberg", "log.output", "postgres.output", "redis.output", "search.output")
-_context.set_forkserver_preload([__name__, *(f"headrace.connectors.{name}" for name in _OUTPUTS), "pyiceberg.io.pyarrow"])
+_SINKS = ("delta", "iceberg", "kafka", "log", "parquet", "postgres", "redis", "search")
+LOADED = (*(f"headrace.connectors.{sink}.output" for sink in _SINKS), "pyiceberg.io.pyarrow")
+_context.set_forkserver_preload([__name__, *LOADED])
 
 
 class Victim:
