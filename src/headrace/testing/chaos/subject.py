@@ -91,12 +91,18 @@ class Subject:
 
     def kill_worker(self, random: Random) -> None:
         """End one of the Python processes that do the work."""
-        found = processes()
-        workers = [pid for pid in self._note() if sum(_NURSERY in command for command in _ancestry(pid, found)) == _GENERATIONS]
+        deadline = time.monotonic() + _PATIENCE
+        # The epoch that was waited for may have been the last one of a Spark whose driver had died, and this run is still to begin.
+        while not (workers := self._workers()) and self.running and time.monotonic() < deadline:
+            time.sleep(_LOOK)
         if not workers and self.running:
             raise JobError(f"the job has no Python worker; it said:\n{self.said()}")
         if workers:
             _signal([random.choice(sorted(workers))], signal.SIGKILL)
+
+    def _workers(self) -> list[int]:
+        found = processes()
+        return [pid for pid in self._note() if sum(_NURSERY in command for command in _ancestry(pid, found)) == _GENERATIONS]
 
     def pause(self, seconds: float) -> None:
         """Nothing of the job goes on for a while, and then all of it."""
