@@ -1,8 +1,8 @@
 """Large keyed state: one row a key, found by hash; an epoch costs what it touches, however many keys there are.
 
 Rows are immutable and lie in chunks, one an epoch; a new version of a row is written to a new chunk and the index points to
-it. Chunks of one level are united when they are many, which drops the old versions. The index is memory only, and made
-anew from the chunks when a worker meets a shard for the first time.
+it. Chunks of one level are united when they are many, and all when little of them still holds, which drops the old versions.
+The index is memory only, and made anew from the chunks when a worker meets a shard for the first time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from headrace.operators.store import Store
 GONE = "_gone"
 # Runs of up to so many rows are of the lowest level; those of the next are FAN_IN times as large.
 _SMALL = 100_000
+# All runs are united when there are more than so many rows for each that is present, and some more.
+_WASTE, _LITTLE = 8, 1_000
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,11 @@ class KeyedState:
         while any(run.level >= level for run in self._runs):
             same = [run for run in self._runs if run.level == level]
             if len(same) >= max(2, FAN_IN - self._early):
-                self._unite(same, store)
+                self._unite(same, level + 1, store)
             level += 1
+        present = sum(self._present.values())
+        if sum(run.rows for run in self._runs) > _WASTE * present + _LITTLE:
+            self._unite(list(self._runs), _level(present), store)
 
     def where(self, condition: pl.Expr) -> pl.DataFrame | None:
         """The present rows for which a condition is true; looks at every row, a nanosecond each."""
@@ -143,8 +148,8 @@ class KeyedState:
         found = [frame.select(pl.col(column).filter(rows).min()).item() for frame, rows in zip(self._frames.values(), chosen, strict=True)]
         return min((value for value in found if value is not None), default=None)
 
-    def _unite(self, runs: list[_Run], store: Store) -> None:
-        """Several runs as one, without old versions; marks of gone keys go too when no older run can still have the key."""
+    def _unite(self, runs: list[_Run], level: int, store: Store) -> None:
+        """Several runs as one of a level, without old versions; marks of gone keys go too when no older run can still have the key."""
         chosen = {run.serial: self._alive[run.serial] for run in runs}
         if runs == self._runs[: len(runs)]:
             chosen = {serial: alive & ~self._frames[serial].get_column(GONE).to_numpy() for serial, alive in chosen.items()}
@@ -156,7 +161,7 @@ class KeyedState:
             store.delete(self._name(run.serial))
         serial = self._serial
         if not united.is_empty():
-            self._keep(united, runs[0].level + 1, store)
+            self._keep(united, level, store)
             self._runs.insert(len(self._runs) - 1 - newer, self._runs.pop())
             self._alive[serial] = np.ones(len(united), dtype=bool)
             self._present[serial] = len(united) - int(united.get_column(GONE).sum())

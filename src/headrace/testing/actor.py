@@ -35,6 +35,8 @@ class Run(Protocol):
     random: Random
     clock: ManualClock
     ledger: Ledger
+    numbers: Iterator[int]
+    """So that no two processes have the same name."""
     epochs: dict[tuple[str, int], Epoch]
 
     def tell(self, text: str) -> None: ...
@@ -86,7 +88,7 @@ class Actor:
         self._random = run.random
         self._ledger = run.ledger
         self._log = OneLog(HOME, disk=disk, clock=run.clock)
-        self._name = f"p{len(run.ledger.entries)}.{run.random.randrange(1000)}"
+        self._name = f"p{next(run.numbers)}.{run.random.randrange(1000)}"
         self._writer = writers.drawn()
         self._sequence = 0
         self._producers: dict[str, Producer] = {}

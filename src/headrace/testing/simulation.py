@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from multiprocessing import get_context
 from random import Random
 
@@ -49,6 +50,7 @@ class Simulation:
         self._kills = {self._somewhere() for _ in range(self.random.choice((0, 1, 1, 2, 3)))}
         self._cuts = {self._somewhere() for _ in range(self.random.choice((0, 1, 1, 2)))}
         self._failing = self.random.choice((0.0, 0.0, 0.01, 0.05))
+        self.numbers: Iterator[int] = count()
         self.epochs: dict[tuple[str, int], Epoch] = {}
 
     def run(self) -> None:

@@ -90,3 +90,16 @@ def test_removed_keys_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> N
         state.put(rows, store)
     assert state.size.rows == 1
     assert sum(len(blob) for blob in store.blobs.values()) < 5_000
+
+
+def test_what_is_stored_falls_back_when_most_keys_are_gone() -> None:
+    store, state = MemoryStore(), KeyedState("k", ["a"])
+    for epoch in range(4):
+        state.put(pl.DataFrame({"a": range(1_000 * epoch, 1_000 * epoch + 1_000)}), store)
+    most = sum(len(blob) for blob in store.blobs.values())
+    state.put(pl.DataFrame({"a": range(1, 4_000)}).with_columns(pl.lit(True).alias(GONE)), store)
+    assert state.size.rows == 1
+    assert sum(len(blob) for blob in store.blobs.values()) == state.size.bytes < most / 4
+    found = state.find(pl.DataFrame({"a": [0, 1]}))
+    assert found is not None
+    assert found.get_column("a").to_list() == [0]
