@@ -3,7 +3,8 @@
 
 python := .venv/bin/python
 # As many processes as cores, but no more JVMs than a laptop's memory holds; who is done takes over the other's last tests.
-pytest := $(python) -m pytest --numprocesses=auto --maxprocesses=4 --dist=worksteal
+pytest = $(python) -m pytest --numprocesses=$(processes) --maxprocesses=4 --dist=worksteal
+processes := auto
 
 # Some containers forbid Python to keep what it has compiled; tests that start many processes would compile everything in each.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,6 +21,8 @@ demo: ## page views counted live in the terminal (Ctrl-C stops it)
 
 # Nothing before the command: a shell between would be taken for the user's by what looks for that.
 test: export HEADRACE_EXAMPLES := all
+# One more than cores: tests with servers and kills wait for most of their time.
+test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: ## everything: style, types, and the fast, spark and system tests
 	@scripts/setup.sh java postgres redis strace
 	@$(MAKE) --no-print-directory lint
