@@ -76,7 +76,8 @@ class Daemon:
                     self._kill(*_NUMBER.unpack(asked))
                 elif key.fileobj is self._listener:
                     self._accept()
-                elif isinstance(key.data, _Connection):
+                # What was looked at before in this round may have ended others.
+                elif key.data in self._connections:
                     self._begin(key.data)
                 elif key.data in self._processes:
                     self._finish(key.data)
@@ -87,7 +88,9 @@ class Daemon:
         process = next((process for process in self._processes if process.pid not in named), None) or self._fork()
         spark, _address = self._listener.accept()
         connection = _Connection(spark, process.pid)
-        spark.sendall(_NUMBER.pack(process.pid))
+        # Who has gone again is seen to have when it is asked for a task.
+        with suppress(ConnectionError):
+            spark.sendall(_NUMBER.pack(process.pid))
         self._connections.append(connection)
         self._selector.register(spark, selectors.EVENT_READ, connection)
 
@@ -150,7 +153,9 @@ class Daemon:
         for connection in [connection for connection in self._connections if connection.pid == pid]:
             serving = [process for process in self._processes if process.serves is connection]
             for process in serving:
-                os.kill(process.pid, signal.SIGKILL)
+                # It may have ended by itself, of which its channel tells next.
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
             if not serving:
                 self._drop(connection)
 
