@@ -35,15 +35,15 @@ class CandidateSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self, shard: int) -> Candidates:
-        return Candidates(self, shard)
+    def fresh(self) -> Candidates:
+        return Candidates(self)
 
 
 class Candidates(KeyedTable):
     """The records of one shard, and of each key the latest that holds."""
 
-    def __init__(self, spec: CandidateSpec, shard: int) -> None:
-        super().__init__(spec.by, spec.ttl, shard)
+    def __init__(self, spec: CandidateSpec) -> None:
+        super().__init__(spec.by, spec.ttl)
         self._own = list(spec.own)
         self._identity = [*self._key, *(name for name in self._own if name not in self._key)]
 

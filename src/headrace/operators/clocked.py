@@ -47,8 +47,8 @@ class ClockedSpec:
         """The first end of a window behind this moment."""
         return self.spec.closing(clock - self.size) + self.hop
 
-    def fresh(self, shard: int) -> Clocked:
-        return Clocked(self.spec.fresh(shard))
+    def fresh(self) -> Clocked:
+        return Clocked(self.spec.fresh())
 
 
 class Clocked:

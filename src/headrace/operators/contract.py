@@ -117,7 +117,7 @@ class Spec(Protocol):
         """The end of the last window that a moment is in; the moment itself where there are no windows."""
         ...
 
-    def fresh(self, shard: int) -> Stateful:
+    def fresh(self) -> Stateful:
         """The operator of one shard, with no state yet."""
         ...
 

@@ -47,7 +47,7 @@ class CountSpec:
     def closing(self, moment: int) -> int:
         return moment + 1
 
-    def fresh(self, shard: int) -> Counts:
+    def fresh(self) -> Counts:
         return Counts(self)
 
 

@@ -46,7 +46,7 @@ class DedupSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self, shard: int) -> Firsts:
+    def fresh(self) -> Firsts:
         return Firsts(self)
 
 

@@ -45,8 +45,8 @@ class GroupSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self, shard: int) -> Groups:
-        return Groups(self, shard)
+    def fresh(self) -> Groups:
+        return Groups(self)
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,17 @@ class TableSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self, shard: int) -> Latest:
-        return Latest(self, shard)
+    def fresh(self) -> Latest:
+        return Latest(self)
 
 
 class KeyedTable(Memory[KeyedState], ABC):
     """What group aggregates and tables share: rows by key that expire, and a changelog of them."""
 
-    def __init__(self, key: Sequence[str], ttl: int | None, shard: int) -> None:
-        super().__init__(KeyedState("row", key, shard))
+    def __init__(self, key: Sequence[str], ttl: int | None) -> None:
+        super().__init__(KeyedState("row", key))
         self._key = list(key)
         self._ttl = ttl
-        self._shard = shard
         # No row expires before this. Looking for those that do reads every row, so it is done only when there can be some.
         self._quiet_until = BEGINNING
 
@@ -129,8 +128,8 @@ class KeyedTable(Memory[KeyedState], ABC):
 class Groups(KeyedTable):
     """Group aggregates of one shard: every key that got records is given out anew, its former result retracted."""
 
-    def __init__(self, spec: GroupSpec, shard: int) -> None:
-        super().__init__(spec.by, spec.ttl, shard)
+    def __init__(self, spec: GroupSpec) -> None:
+        super().__init__(spec.by, spec.ttl)
         self._spec = spec
         self._parts = accumulators(spec.aggregates)
 
@@ -170,8 +169,8 @@ class Groups(KeyedTable):
 class Latest(KeyedTable):
     """The latest record of each key of one shard. A record that says its key is removed (`_op` -1) takes the row back."""
 
-    def __init__(self, spec: TableSpec, shard: int) -> None:
-        super().__init__(spec.by, spec.ttl, shard)
+    def __init__(self, spec: TableSpec) -> None:
+        super().__init__(spec.by, spec.ttl)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 # No slot, or no row in it.
@@ -49,46 +47,52 @@ class Index:
     def replace(self, slots: np.ndarray, hashes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Point to new rows: in their slots, or in new ones under their hashes. Gives the rows pointed to before."""
         before = self.rows_at(slots)
-        large = len(self._rows[0])
-        low, high, new = (slots != ABSENT) & (slots < large), slots >= large, slots == ABSENT
-        self._rows[0][slots[low]] = rows[low]
-        self._rows[1][slots[high] - large] = rows[high]
+        new = slots == ABSENT
+        self._set(slots[~new], rows[~new])
         if new.any():
             self._insert(1, hashes[new], rows[new])
             if len(self._hashes[1]) > max(4096, len(self._hashes[0]) // 8):
-                self._insert(0, self._hashes[1], self._rows[1])
-                self._hashes[1], self._rows[1] = np.empty(0, np.uint64), np.empty(0, np.int64)
+                self._flatten()
         return before
 
-    def kill(self, slots: np.ndarray) -> None:
-        """Forget the rows in these slots. The slots stay: keys of the same hash may stand behind them."""
+    def move(self, hashes: np.ndarray, rows: np.ndarray, others: np.ndarray) -> None:
+        """Point from rows that it points to, under keys of these hashes, to others."""
+        pending = np.arange(len(hashes))
+        while len(pending):
+            slots = self.slots(hashes[pending])
+            if (slots == ABSENT).any():
+                raise LookupError("a row of keyed state is not in the index, though it holds")
+            # Of keys that share a hash the row tells which is meant.
+            right = self.rows_at(slots) == rows[pending]
+            self._set(slots[right], others[pending[right]])
+            pending = pending[~right]
+            hashes[pending] += np.uint64(1)
+
+    def kill(self, hashes: np.ndarray, rows: np.ndarray) -> None:
+        """Forget rows. Their slots stay for a while: keys of the same hash may stand behind them."""
+        self.move(hashes, rows, np.full(len(rows), _DEAD, dtype=np.int64))
+        self._dead += len(rows)
+        if self._dead > max(4096, (len(self._rows[0]) + len(self._rows[1])) // 4):
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Let go of dead slots, but for those that a key may stand behind."""
+        self._flatten()
+        hashes, rows = self._hashes[0], self._rows[0]
+        followed = np.append(hashes[1:] == hashes[:-1] + np.uint64(1), True)
+        kept = (rows != _DEAD) | followed
+        self._hashes[0], self._rows[0] = hashes[kept], rows[kept]
+        self._dead = int((self._rows[0] == _DEAD).sum())
+
+    def _flatten(self) -> None:
+        self._insert(0, self._hashes[1], self._rows[1])
+        self._hashes[1], self._rows[1] = np.empty(0, np.uint64), np.empty(0, np.int64)
+
+    def _set(self, slots: np.ndarray, rows: np.ndarray) -> None:
         large = len(self._rows[0])
-        self._rows[0][slots[slots < large]] = _DEAD
-        self._rows[1][slots[slots >= large] - large] = _DEAD
-        self._dead += len(slots)
-
-    def move(self, chosen: Mapping[int, np.ndarray], serial: int) -> None:
-        """Point from rows of runs, those that are chosen, to their places in the run of another number that has just these.
-
-        Looks at every slot, a nanosecond or two each: to find so many keys again would take far longer. Rows that are not chosen are dead.
-        """
-        first = min(chosen)
-        offsets, ranks, rows, kept = np.full(max(chosen) - first + 1, ABSENT, np.int64), [], 0, 0
-        for number, mask in chosen.items():
-            offsets[number - first] = rows
-            ranks.append(np.where(mask, np.cumsum(mask) - 1 + kept | (serial << ROW_BITS), _DEAD))
-            rows, kept = rows + len(mask), kept + int(mask.sum())
-        places = np.concatenate(ranks)
-        for pointers in self._rows:
-            numbers = (pointers >> ROW_BITS) - first
-            known = np.flatnonzero((pointers >= 0) & (numbers >= 0) & (numbers < len(offsets)))
-            known = known[offsets[numbers[known]] != ABSENT]
-            moved = places[offsets[numbers[known]] + (pointers[known] & ROW_MASK)]
-            pointers[known] = moved
-            self._dead += int((moved == _DEAD).sum())
-
-    def mostly_dead(self) -> bool:
-        return self._dead > max(4096, (len(self._rows[0]) + len(self._rows[1])) // 4)
+        low = slots < large
+        self._rows[0][slots[low]] = rows[low]
+        self._rows[1][slots[~low] - large] = rows[~low]
 
     def _insert(self, part: int, hashes: np.ndarray, rows: np.ndarray) -> None:
         order = np.argsort(hashes, kind="stable")

@@ -54,7 +54,7 @@ class IntervalSpec:
     def closing(self, moment: int) -> int:
         return self.layout.closing(moment)
 
-    def fresh(self, shard: int) -> Intervals:
+    def fresh(self) -> Intervals:
         return Intervals(self)
 
 

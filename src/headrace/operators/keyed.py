@@ -1,16 +1,18 @@
 """Large keyed state: one row a key, found by hash; an epoch costs what it touches, however many keys there are.
 
-Rows are immutable and lie in chunks, one an epoch; a new version of a row is written to a new chunk and the index points to
-it. Chunks of one level are united when they are many, and all when little of them still holds, which drops the old versions.
-The index is memory only, and made anew from the chunks when a worker meets a shard for the first time.
+Rows are immutable and lie in runs. An epoch writes one run: the new versions of rows that it brings, and with them what still holds of
+small runs, so that there are not too many, and of the oldest ones when more than half of all that is stored is old versions. So no
+epoch has much more to write than it brings, and what is stored stays within twice what is there.
+The index is memory only, and made anew from the runs when a worker meets a shard for the first time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,16 +24,14 @@ from headrace.operators.index import ABSENT, ROW_BITS, ROW_MASK, Index
 from headrace.operators.store import Store
 
 GONE = "_gone"
-# Runs of up to so many rows are of the lowest level; those of the next are FAN_IN times as large.
-_SMALL = 100_000
-# All runs are united when there are more than so many rows for each that is present, and some more.
-_WASTE, _LITTLE = 8, 1_000
+# Runs of so many rows are large, or of this share of all that is stored: they are not united to become larger.
+_LARGE, _SHARE = 65_536, 128
+# So many rows may be stored for each that is present, and some more.
+_WASTE, _LITTLE = 2, 1_000
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     serial: int
-    level: int
     rows: int
     size: int
 
@@ -49,15 +49,12 @@ class Located:
 
 
 class KeyedState:
-    """Rows by the columns `keys`. Deleted keys stay as marks (`_gone`) until their chunks are united.
+    """Rows by the columns `keys`. Deleted keys stay as marks (`_gone`) until no older run can have a version of them."""
 
-    States of another `phase` unite theirs at other times, so that the shards of an operator do not all have that to do in one epoch.
-    """
-
-    def __init__(self, prefix: str, keys: Sequence[str], phase: int = 0) -> None:
+    def __init__(self, prefix: str, keys: Sequence[str]) -> None:
         self._prefix = prefix
-        self._early = 2 * (phase % 4)
         self._keys = list(keys)
+        # From the oldest to the newest: a row that holds is in none that is newer.
         self._runs: list[_Run] = []
         self._frames: dict[int, pl.DataFrame] = {}
         self._alive: dict[int, np.ndarray] = {}
@@ -72,35 +69,30 @@ class KeyedState:
         return Size(sum(self._present.values()), sum(run.size for run in self._runs))
 
     def manifest(self) -> str:
-        return json.dumps({"serial": self._serial, "runs": [asdict(run) for run in self._runs]})
+        return json.dumps({"serial": self._serial, "runs": self._runs})
 
     def restore(self, manifest: str | None, store: Store) -> None:
         """Become the state that a manifest describes, reading only the runs that are not here already."""
         content: dict[str, Any] = json.loads(manifest) if manifest else {"serial": 0, "runs": []}
-        before, self._runs = self._runs, [_Run(**run) for run in content["runs"]]
-        self._serial = content["serial"]
-        known = next((place for place, pair in enumerate(zip(before, self._runs, strict=False)) if pair[0] != pair[1]), None)
-        known = min(len(before), len(self._runs)) if known is None else known
-        gone, new = before[known:], self._runs[known:]
-        if gone and not (new and max(run.serial for run in gone) < min(run.serial for run in new)):
-            # Runs were not united but taken back, with an epoch that failed: what they replaced must be found again.
-            self._frames = {run.serial: self._frames[run.serial] for run in before[:known]}
+        before, self._runs = self._runs, [_Run(*run) for run in content["runs"]]
+        since, self._serial = self._serial, content["serial"]
+        kept = set(before).intersection(self._runs)
+        gone, new = [run for run in before if run not in kept], [run for run in self._runs if run not in kept]
+        if since > min((run.serial for run in new), default=self._serial):
+            # Not what came after, but what was before an epoch that failed: which rows held then must be found again.
+            self._frames = {run.serial: self._frames[run.serial] for run in kept}
             self._index, self._alive, self._present, gone, new = Index(), {}, {}, [], self._runs
-        for run in self._runs:
+        for run in new:
             if run.serial not in self._frames:
                 blob = store.get(self._name(run.serial))
                 if blob is None:
                     raise LookupError(f"the state store has no run {self._name(run.serial)!r}, though its manifest names it")
                 self._frames[run.serial] = decode(blob)
-        for run in new:
             self._take_in(run.serial)
         for run in gone:
-            # Whatever the union left out was the mark of a removed key.
-            left = self._frames[run.serial].filter(pl.Series(self._alive.pop(run.serial)))
-            if len(left):
-                self._index.kill(self._resolve(self._hashes(left), left)[0])
-        for run in gone:
-            del self._frames[run.serial], self._present[run.serial]
+            # Whatever no new run has was the mark of a removed key.
+            self._forget(run.serial, self._alive[run.serial])
+            self._drop(run.serial)
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
         """The present rows of these keys, in no order; None if there are none."""
@@ -124,17 +116,13 @@ class KeyedState:
         """Write new versions of rows, or marks that keys are gone. Each key once; `located` tells where these are."""
         if frame.is_empty():
             return
-        serial = self._keep(frame, _level(len(frame)), store)
+        serial, self._serial = self._serial, self._serial + 1
+        # In one piece: to take rows out of many takes several times as long.
+        self._frames[serial] = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
         self._take_in(serial, located if located is not None and located.serial == serial else None)
-        level = 0
-        while any(run.level >= level for run in self._runs):
-            same = [run for run in self._runs if run.level == level]
-            if len(same) >= max(2, FAN_IN - self._early):
-                self._unite(same, level + 1, store)
-            level += 1
-        present = sum(self._present.values())
-        if sum(run.rows for run in self._runs) > _WASTE * present + _LITTLE:
-            self._unite(list(self._runs), _level(present), store)
+        self._runs.append(_Run(serial, len(frame), 0))
+        united = self._crowded() | self._due()
+        self._write([run for run in self._runs if run.serial in united or run.serial == serial], store)
 
     def where(self, condition: pl.Expr) -> pl.DataFrame | None:
         """The present rows for which a condition is true; looks at every row, a nanosecond each."""
@@ -148,41 +136,75 @@ class KeyedState:
         found = [frame.select(pl.col(column).filter(rows).min()).item() for frame, rows in zip(self._frames.values(), chosen, strict=True)]
         return min((value for value in found if value is not None), default=None)
 
-    def _unite(self, runs: list[_Run], level: int, store: Store) -> None:
-        """Several runs as one of a level, without old versions; marks of gone keys go too when no older run can still have the key."""
-        chosen = {run.serial: self._alive[run.serial] for run in runs}
-        if runs == self._runs[: len(runs)]:
-            chosen = {serial: alive & ~self._frames[serial].get_column(GONE).to_numpy() for serial, alive in chosen.items()}
-        united = pl.concat([self._frames[serial].filter(pl.Series(rows)) for serial, rows in chosen.items()], rechunk=True)
-        # What holds of a run is in none that is newer: all of it can be as new as the newest of them.
-        newer = len(self._runs) - 1 - self._runs.index(runs[-1])
+    def _crowded(self) -> set[int]:
+        """The small runs that the newest is to be united with: those about as large, if they are many or make a large one."""
+        *others, newest = self._runs
+        large = max(_LARGE, sum(run.rows for run in self._runs) // _SHARE)
+        chosen, rows = set[int](), newest.rows
+        while rows < large:
+            like = [run for run in others if run.serial not in chosen and _magnitude(run.rows) == _magnitude(rows) and run.rows < large]
+            if len(like) < FAN_IN - 1 and rows + sum(run.rows for run in like) < large:
+                break
+            chosen |= {run.serial for run in like}
+            rows += sum(run.rows for run in like)
+        return chosen
+
+    def _due(self) -> set[int]:
+        """The oldest runs, if too much is stored: until it is not, or what still holds of them is as much as the newest brings."""
+        present = sum(self._present.values())
+        spare = sum(run.rows for run in self._runs) - _WASTE * present - _LITTLE
+        room = max(_LARGE, self._runs[-1].rows)
+        chosen = set[int]()
+        for run in self._runs:
+            if spare <= 0 or room <= 0:
+                break
+            chosen.add(run.serial)
+            spare -= run.rows - self._present[run.serial]
+            room -= self._present[run.serial]
+        return chosen
+
+    def _write(self, runs: list[_Run], store: Store) -> None:
+        """Store what holds of several runs as the newest of them. Marks of gone keys are left out when no older run can have the key."""
+        newest = runs[-1].serial
+        oldest = list(takewhile(lambda pair: pair[0] == pair[1], zip(runs, self._runs, strict=False)))
+        for run, _ in oldest:
+            marks = self._alive[run.serial] & self._frames[run.serial].get_column(GONE).to_numpy()
+            self._forget(run.serial, marks)
+        if len(runs) > 1 or not self._alive[newest].all():
+            newest = self._unite([run.serial for run in runs])
         for run in runs:
             self._runs.remove(run)
-            store.delete(self._name(run.serial))
-        serial = self._serial
-        if not united.is_empty():
-            self._keep(united, level, store)
-            self._runs.insert(len(self._runs) - 1 - newer, self._runs.pop())
-            self._alive[serial] = np.ones(len(united), dtype=bool)
-            self._present[serial] = len(united) - int(united.get_column(GONE).sum())
-        self._index.move(chosen, serial)
-        for run in runs:
-            del self._frames[run.serial], self._alive[run.serial], self._present[run.serial]
-        if self._index.mostly_dead():
-            self._index = Index()
-            for run in self._runs:
-                self._take_in(run.serial)
+            if run.size:
+                store.delete(self._name(run.serial))
+        frame = self._frames[newest]
+        if frame.is_empty():
+            self._drop(newest)
+            return
+        blob = encode(frame)
+        store.put(self._name(newest), blob)
+        self._runs.append(_Run(newest, len(frame), len(blob)))
 
-    def _keep(self, frame: pl.DataFrame, level: int, store: Store) -> int:
-        """Store a run as the newest one; gives its number."""
-        # In one piece: to take rows out of many takes several times as long.
-        marked = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
-        blob = encode(marked)
-        serial, self._serial = self._serial, self._serial + 1
-        store.put(self._name(serial), blob)
-        self._runs.append(_Run(serial, level, len(marked), len(blob)))
-        self._frames[serial] = marked
-        return serial
+    def _unite(self, serials: list[int]) -> int:
+        """Make one run of all that holds of some; gives its number."""
+        united = pl.concat([self._frames[serial].filter(pl.Series(self._alive[serial])) for serial in serials], rechunk=True)
+        before = np.concatenate([np.flatnonzero(self._alive[serial]) | (serial << ROW_BITS) for serial in serials])
+        present = sum(self._present[serial] for serial in serials)
+        for serial in serials:
+            self._drop(serial)
+        made, self._serial = self._serial, self._serial + 1
+        self._index.move(self._hashes(united), before, np.arange(len(united)) | (made << ROW_BITS))
+        self._frames[made], self._alive[made], self._present[made] = united, np.ones(len(united), dtype=bool), present
+        return made
+
+    def _forget(self, serial: int, chosen: np.ndarray) -> None:
+        """Let the index not have some rows of a run any more, which hold."""
+        rows = np.flatnonzero(chosen)
+        if len(rows):
+            self._index.kill(self._hashes(self._frames[serial][rows]), rows | (serial << ROW_BITS))
+            self._alive[serial][rows] = False
+
+    def _drop(self, serial: int) -> None:
+        del self._frames[serial], self._alive[serial], self._present[serial]
 
     def _take_in(self, serial: int, located: Located | None = None) -> None:
         """Let the index point to the rows of a run; the versions it pointed to before are old."""
@@ -195,9 +217,7 @@ class KeyedState:
         else:
             hashes, slots = located.hashes, located.slots
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << ROW_BITS))
-        old = old[old >= 0]
-        for other in np.unique(old >> ROW_BITS).tolist():
-            rows = old[old >> ROW_BITS == other] & ROW_MASK
+        for other, rows in _by_run(np.sort(old[old >= 0])):
             self._alive[other][rows] = False
             self._present[other] -= len(rows) - int(self._frames[other].get_column(GONE).gather(rows).sum())
 
@@ -242,12 +262,7 @@ class KeyedState:
         """Rows by their numbers, in that order."""
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
-        ordered = rows[order]
-        distinct, starts = np.unique(ordered >> ROW_BITS, return_index=True)
-        ends = np.append(starts[1:], len(rows))
-        parts = [
-            self._frames[serial][ordered[begin:end] & ROW_MASK] for serial, begin, end in zip(distinct.tolist(), starts, ends, strict=True)
-        ]
+        parts = [self._frames[serial][places] for serial, places in _by_run(rows[order])]
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
@@ -259,9 +274,17 @@ class KeyedState:
         return f"{self._prefix}{serial}"
 
 
-def _level(rows: int) -> int:
+def _by_run(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """The runs that sorted row numbers are of, each with the places in it."""
+    numbers = rows >> ROW_BITS
+    bounds = np.flatnonzero(np.diff(numbers, prepend=ABSENT, append=ABSENT))
+    for start, end in pairwise(bounds.tolist()):
+        yield int(numbers[start]), rows[start:end] & ROW_MASK
+
+
+def _magnitude(rows: int) -> int:
     """How large a run of so many rows is: it is united with others of its like, not with small ones again and again."""
-    level, most = 0, _SMALL
-    while rows > most:
-        level, most = level + 1, most * FAN_IN
-    return level
+    magnitude = 0
+    while rows >= FAN_IN:
+        magnitude, rows = magnitude + 1, rows // FAN_IN
+    return magnitude

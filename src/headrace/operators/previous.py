@@ -40,7 +40,7 @@ class PreviousSpec:
     def closing(self, moment: int) -> int:
         return moment + 1
 
-    def fresh(self, shard: int) -> Pairs:
+    def fresh(self) -> Pairs:
         return Pairs(self)
 
 

@@ -43,7 +43,7 @@ class ProcessSpec:
     def closing(self, moment: int) -> int:
         return moment + 1
 
-    def fresh(self, shard: int) -> Processing:
+    def fresh(self) -> Processing:
         return Processing(self)
 
 

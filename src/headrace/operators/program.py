@@ -54,9 +54,9 @@ class Operator:
     upserts: bool = False
     """Whether all that follows takes a row as replacing that of its key: nothing says that a row which is replaced does not hold."""
 
-    def fresh(self, shard: int) -> Stateful:
+    def fresh(self) -> Stateful:
         """The operator of one shard, with no state yet."""
-        return self.entry.spec.fresh(shard)
+        return self.entry.spec.fresh()
 
     @cached_property
     def finish(self) -> list[tuple[str, Compiled]]:

@@ -25,7 +25,7 @@ class Runner:
         for name, operator in program.operators.items():
             for shard in range(program.shards):
                 self._stores[name, shard] = MemoryStore()
-                self._states[name, shard] = operator.fresh(shard)
+                self._states[name, shard] = operator.fresh()
 
     def epoch(
         self, batches: Mapping[str, pl.DataFrame], time: EpochTime, limits: Mapping[str, int]
@@ -52,7 +52,7 @@ class Runner:
     def restart(self) -> None:
         """Forget everything in memory and go on from the stores, as a job does after a crash."""
         for (name, shard), state in self._states.items():
-            fresh = self._program.operators[name].fresh(shard)
+            fresh = self._program.operators[name].fresh()
             fresh.restore(state.manifest(), self._stores[name, shard])
             self._states[name, shard] = fresh
 

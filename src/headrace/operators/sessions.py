@@ -58,7 +58,7 @@ class SessionSpec:
     def closing(self, moment: int) -> int:
         return moment + self.gap
 
-    def fresh(self, shard: int) -> Sessions:
+    def fresh(self) -> Sessions:
         return Sessions(self)
 
 

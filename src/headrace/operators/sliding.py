@@ -45,7 +45,7 @@ class SlidingSpec:
     def closing(self, moment: int) -> int:
         return moment + 1
 
-    def fresh(self, shard: int) -> Slides:
+    def fresh(self) -> Slides:
         return Slides(self)
 
     def windows(self, events: pl.DataFrame, **extra: pl.Expr) -> pl.DataFrame:

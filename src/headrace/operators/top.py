@@ -60,7 +60,7 @@ class TopSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self, shard: int) -> Stateful:
+    def fresh(self) -> Stateful:
         return TopsBeside(self) if self.beside else Tops(self)
 
     def holding(self) -> pl.Expr:

@@ -73,7 +73,7 @@ class WindowSpec:
     def closing(self, moment: int) -> int:
         return (moment - self.offset) // self.hop * self.hop + self.offset + self.size
 
-    def fresh(self, shard: int) -> Windows:
+    def fresh(self) -> Windows:
         return Windows(self)
 
 

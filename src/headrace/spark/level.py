@@ -82,7 +82,7 @@ class Level(StatefulProcessor):
 
     def _state(self, name: str, shard: int, manifest: dict[str, Any], store: _SparkStore) -> Stateful:
         """The state as of the last committed epoch: from this worker's memory if it is that, else read."""
-        epoch, state = _held.pop((self._job.id, name, shard), (-1, self._job.program.operators[name].fresh(shard)))
+        epoch, state = _held.pop((self._job.id, name, shard), (-1, self._job.program.operators[name].fresh()))
         if epoch != manifest["epoch"]:
             state.restore(manifest["operators"].get(name), store)
         return state

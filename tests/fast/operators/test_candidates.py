@@ -19,7 +19,7 @@ Row = tuple[str | None, int, int, int]
 
 def perform(seed: int) -> None:
     chance = random.Random(seed)
-    operator, store = Candidates(SPEC, 0), MemoryStore()
+    operator, store = Candidates(SPEC), MemoryStore()
     holds: dict[int, Row] = {}
     held: dict[str | None, Row] = {}
     for epoch in range(chance.randrange(1, 30)):
@@ -42,7 +42,7 @@ def perform(seed: int) -> None:
             expected[candidate[0]] = candidate
         assert held == expected, f"seed {seed}, epoch {epoch}"
         if chance.random() < 0.3:
-            manifest, operator = operator.manifest(), Candidates(SPEC, 0)
+            manifest, operator = operator.manifest(), Candidates(SPEC)
             operator.restore(manifest, store)
 
 

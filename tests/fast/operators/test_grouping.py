@@ -27,13 +27,13 @@ def test_group_aggregates_equal_plain_python_over_restarts() -> None:
     for seed in range(examples(12)):
         chance = random.Random(seed)
         spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=None), MemoryStore(), dict[Any, Any]()
-        groups, sent = Groups(spec, shard=0), []
+        groups, sent = Groups(spec), []
         for time, records in story(seed).epochs:
             sent += records
             results = run(groups, [entered(spec, frame(records))] if records else [], time, store)
             apply(held, results, ["n", "total", "top", "latest"])
             if chance.random() < 0.3:
-                manifest, groups = groups.manifest(), Groups(spec, shard=0)
+                manifest, groups = groups.manifest(), Groups(spec)
                 groups.restore(manifest, store)
         assert held == {key: summary(records) for key, records in by_key(sent).items()}, f"seed {seed}"
 
@@ -41,7 +41,7 @@ def test_group_aggregates_equal_plain_python_over_restarts() -> None:
 def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
     for seed in range(examples(12)):
         spec, store, held, sent = TableSpec(("k",), ttl=None), MemoryStore(), dict[Any, Any](), []
-        table = Latest(spec, shard=0)
+        table = Latest(spec)
         for time, records in story(seed).epochs:
             sent += records
             apply(held, run(table, [entered(spec, frame(records))] if records else [], time, store), ["_time", "x"])
@@ -53,7 +53,7 @@ def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
 
 
 def test_a_table_keeps_nothing_of_where_its_records_came_from() -> None:
-    table, store = Latest(TableSpec(("k",), ttl=None), shard=0), MemoryStore()
+    table, store = Latest(TableSpec(("k",), ttl=None)), MemoryStore()
     records = frame([("a", 7, 1), ("a", 7, 2), ("b", 7, 3)]).with_columns(
         pl.lit(0, pl.Int32).alias("_partition"), pl.Series("_offset", [5, 4, 6], pl.Int64)
     )
@@ -67,7 +67,7 @@ def test_a_table_keeps_nothing_of_where_its_records_came_from() -> None:
 
 def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
-    groups = Groups(spec, shard=0)
+    groups = Groups(spec)
     apply(held, run(groups, [entered(spec, frame([("old", 0, 1)]))], EpochTime(1, 0, 0), store), ["n"])
     for epoch in range(2, 40):
         records = [("new", epoch * 10, 1)]
@@ -80,13 +80,13 @@ def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None
 
 def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_before() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
-    groups = Groups(spec, shard=0)
+    groups = Groups(spec)
     apply(held, run(groups, [entered(spec, frame([("a", 0, 1), ("b", 50, 1)]))], EpochTime(1, 0, 50), store), ["n"])
     apply(held, run(groups, [], EpochTime(2, 50, 99), store), ["n"])
     assert set(held) == {"a", "b"}
     apply(held, run(groups, [], EpochTime(3, 99, 100), store), ["n"])
     assert set(held) == {"b"}
-    manifest, groups = groups.manifest(), Groups(spec, shard=0)
+    manifest, groups = groups.manifest(), Groups(spec)
     groups.restore(manifest, store)
     apply(held, run(groups, [], EpochTime(4, 100, 150), store), ["n"])
     assert held == {}
@@ -95,7 +95,7 @@ def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_befo
 
 def test_a_key_whose_records_were_all_taken_back_is_gone() -> None:
     spec, store, held = GroupSpec(("k",), CHANGING, ttl=None), MemoryStore(), dict[Any, Any]()
-    groups = Groups(spec, shard=0)
+    groups = Groups(spec)
     for epoch, records in enumerate(
         [[("a", 0, 5, 1), ("b", 0, 1, 1)], [("a", 0, 5, -1)], [("a", 0, 7, 1)], [("a", 0, 7, -1), ("a", 0, 8, 1)]]
     ):

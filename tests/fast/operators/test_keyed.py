@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from headrace.operators import keyed
+from headrace.operators.blob import decode
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.store import MemoryStore
 from tests.support.examples import examples
@@ -25,6 +26,18 @@ class Colliding(KeyedState):
         return super()._hashes(frame) % np.uint64(40)
 
 
+class Weighing(MemoryStore):
+    """Notes how many rows each blob has that is put."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[int] = []
+
+    def put(self, name: str, blob: bytes) -> None:
+        super().put(name, blob)
+        self.written.append(decode(blob).height)
+
+
 def held(rows: pl.DataFrame | None) -> dict[Key, int]:
     return {} if rows is None else {(row["a"], row["b"]): row["v"] for row in rows.to_dicts()}
 
@@ -34,7 +47,8 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
     for seed in range(examples(4)):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
-        monkeypatch.setattr(keyed, "_SMALL", chance.choice([1, 3, 100]))
+        monkeypatch.setattr(keyed, "_LARGE", chance.choice([1, 30, 1_000]))
+        monkeypatch.setattr(keyed, "_LITTLE", chance.choice([0, 10]))
         store, model = MemoryStore(), dict[Key, int]()
         here, there = kind("k", KEYS), kind("k", KEYS)
         for epoch in range(20):
@@ -103,3 +117,38 @@ def test_what_is_stored_falls_back_when_most_keys_are_gone() -> None:
     found = state.find(pl.DataFrame({"a": [0, 1]}))
     assert found is not None
     assert found.get_column("a").to_list() == [0]
+
+
+@pytest.mark.parametrize("hot", [1.0, 0.1])
+def test_no_epoch_writes_much_more_than_it_brings(hot: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, batch, large = 2_000, 100, 200
+    monkeypatch.setattr(keyed, "_LARGE", large)
+    store, state, random = Weighing(), KeyedState("k", ["a"]), np.random.default_rng(3)
+    for first in range(0, keys, 500):
+        state.put(pl.DataFrame({"a": range(first, first + 500), "v": 0}), store)
+    store.written.clear()
+    for epoch in range(100):
+        touched = random.choice(int(keys * hot), batch, replace=False)
+        state.put(pl.DataFrame({"a": touched, "v": epoch}), store)
+        # Twice what there is, and what an epoch may leave for the next ones to write anew.
+        assert sum(decode(blob).height for blob in store.blobs.values()) < 3 * keys + 1_000
+    assert len(store.written) == 100
+    assert max(store.written) <= batch + 2 * large + 500
+    assert sum(store.written) / 100 < 4 * batch
+    assert state.size.rows == keys
+
+
+def test_a_failed_epoch_that_moved_the_oldest_rows_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed, "_LITTLE", 0)
+    monkeypatch.setattr(keyed, "_LARGE", 10)
+    store, state = MemoryStore(), KeyedState("k", ["a"])
+    for epoch in range(30):
+        state.put(pl.DataFrame({"a": range(epoch % 7, 40, 7), "v": epoch}), store)
+        committed, blobs, before = state.manifest(), dict(store.blobs), state.where(pl.lit(True))
+        state.put(pl.DataFrame({"a": range(40), "v": -1}), store)
+        store.blobs = blobs
+        state.restore(committed, store)
+        assert before is not None
+        found = state.find(pl.DataFrame({"a": range(40)}))
+        assert found is not None
+        assert found.sort("a").equals(before.sort("a"))
