@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from headrace.core.errors import SettingsError
 
@@ -33,7 +34,14 @@ def duration(value: Duration) -> timedelta:
     """
     if isinstance(value, timedelta):
         return value
-    if not isinstance(value, str) or not _WHOLE.fullmatch(value.lower().rstrip()):
+    if not isinstance(value, str):
+        raise SettingsError(f"{value!r} is not a duration", hint=_HINT)
+    return _read(value)
+
+
+@lru_cache(maxsize=64)  # a loop gives the same text each time round
+def _read(value: str) -> timedelta:
+    if not _WHOLE.fullmatch(value.lower().rstrip()):
         raise SettingsError(f"{value!r} is not a duration", hint=_HINT)
     # Decimal, not float: a day in microseconds times a fraction must not round.
     total = sum(Decimal(count) * _UNITS[unit] for count, unit in _PART.findall(value.lower()))

@@ -17,7 +17,7 @@ from headrace.log.frame import HEADER, Frame
 from headrace.log.head import State
 from headrace.log.layout import Stored
 from headrace.log.segment import WRITERS_SUFFIX, Segment, Start, segment_path
-from headrace.log.writers import Author, Writers
+from headrace.log.writers import Author, Last, Writers
 
 _log = logging.getLogger(__name__)
 _PADDING = bytes(frames.ALIGNMENT)
@@ -59,6 +59,11 @@ class ActiveSegment:
     def fits(self, state: State) -> bool:
         """Whether this is still the segment that takes appends, with nothing taken back that was learned from it."""
         return self.segment.base == state.segment and self._cuts == state.cuts and self._seen <= state.entries
+
+    def remember(self, state: State, writer: int, last: Last, latest: int) -> None:
+        """Take in an append of this process, once it is published: before, others may cut it off and put theirs in its place."""
+        self.writers.note(writer, last)
+        self._seen, self._end, self.latest = state.entries, last.next, max(self.latest, latest)
 
     def learn(self, state: State) -> None:
         """Take in what other processes have appended."""

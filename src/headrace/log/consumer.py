@@ -99,7 +99,7 @@ class Consumer:
             self.before_poll()
             batches = self._read(Limits(max_rows, max_bytes), wanted)
             if batches:
-                return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+                return _together(batches)
             rest = deadline - time.monotonic()
             if rest <= 0:
                 return None
@@ -152,12 +152,13 @@ class Consumer:
         rows, size = limits.rows, limits.bytes
         # Start with another partition each time, so that a busy one cannot starve the others.
         self._turn += 1
+        found: list[pa.RecordBatch] = []
         for number in range(len(places)):
+            rows -= sum(batch.num_rows for batch in found)
+            size -= sum(batch.nbytes for batch in found)
             if rows <= 0 or size <= 0:
                 break
             found = self._cursors[places[(self._turn + number) % len(places)]].read(Limits(rows, size), columns)
-            rows -= sum(batch.num_rows for batch in found)
-            size -= sum(batch.nbytes for batch in found)
             batches += found
         return batches
 
@@ -168,6 +169,13 @@ class Consumer:
 
     def _partition(self, topic: str, index: int) -> Partition:
         return self._storage.partition(self._storage.topic(topic), index)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+    """One table of batches that may come from topics with other columns."""
+    if all(batch.schema is batches[0].schema or batch.schema.equals(batches[0].schema) for batch in batches):
+        return pa.Table.from_batches(batches)
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
 
 
 def place_of(partition: Partition, place: Place) -> int:

@@ -126,7 +126,7 @@ class Cursor:
     def _restore_part(self, frame: Frame, part: pa.RecordBatch, offsets: np.ndarray, columns: tuple[str, ...] | None) -> pa.RecordBatch:
         if "_offset" not in part.schema.names:
             part = part.append_column("_offset", pa.array(offsets))
-            frame = _with_flags(frame, frame.flags | frames.OFFSETS)
+            frame = frame._replace(flags=frame.flags | frames.OFFSETS)
         return self.partition.layout.restore(frame, part, self.partition.index, columns)
 
     def _next(self, state: State) -> tuple[State, Segment, Frame | None]:
@@ -288,7 +288,3 @@ def out_of_range(partition: Partition, offset: int, state: State) -> OffsetOutOf
         why="older records were removed by retention" if 0 <= offset < state.start else "later ones are not written yet",
         hint='seek to "beginning" or "end"',
     )
-
-
-def _with_flags(frame: Frame, flags: int) -> Frame:
-    return Frame(**{name: getattr(frame, name) for name in Frame.__slots__} | {"flags": flags})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import HeadraceError, LogError
+from headrace.log.layout import Rows
 
 
 class Placed(NamedTuple):
@@ -19,26 +19,34 @@ class Placed(NamedTuple):
     offset: int
 
 
+class Run(NamedTuple):
+    """Records of a buffer, by their numbers in it, that are stored one after the other from an offset on."""
+
+    numbers: Rows
+    partition: int
+    base: int
+
+
 class Outcome:
     """The outcome of one buffer of records, shared by their deliveries."""
 
-    __slots__ = ("_errors", "_known", "_offsets", "_partitions", "_send")
+    __slots__ = ("_errors", "_known", "_runs", "_send")
 
     def __init__(self, send: Callable[[], None]) -> None:
         self._send: Callable[[], None] | None = send
         self._known = threading.Event()
-        self._partitions = np.zeros(0, dtype=np.int32)
-        self._offsets = np.zeros(0, dtype=np.int64)
+        self._runs: Sequence[Run] = ()
         self._errors: dict[int, HeadraceError] = {}
 
-    def finish(self, partitions: np.ndarray, offsets: np.ndarray, errors: dict[int, HeadraceError]) -> None:
-        self._partitions, self._offsets, self._errors = partitions, offsets, errors
+    def finish(self, runs: Sequence[Run], errors: dict[int, HeadraceError]) -> None:
+        """Each record is in a run, or has an error."""
+        self._runs, self._errors = runs, errors
         self._send = None
         self._known.set()
 
     def fail(self, count: int, error: HeadraceError) -> None:
         """None of the records was sent."""
-        self.finish(np.full(count, -1, np.int32), np.full(count, -1, np.int64), dict.fromkeys(range(count), error))
+        self.finish((), dict.fromkeys(range(count), error))
 
     def known(self) -> bool:
         return self._known.is_set()
@@ -54,7 +62,10 @@ class Outcome:
             raise LogError(f"no answer after {timeout} seconds", hint="flush the producer, or wait longer")
         if number in self._errors:
             raise self._errors[number]
-        return Placed(int(self._partitions[number]), int(self._offsets[number]))
+        found = ((run, bisect_left(run.numbers, number)) for run in self._runs)
+        return next(
+            Placed(run.partition, run.base + place) for run, place in found if place < len(run.numbers) and run.numbers[place] == number
+        )
 
 
 class Delivery:

@@ -6,7 +6,7 @@ The header stands a second time, byte for byte, in the segment's index: whatever
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +42,7 @@ INDEX = np.dtype(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """The header of one appended record batch. Offsets run from `base` to `next`, exclusive; `next` - `base` may exceed `count`.
 
     `durable` is the position up to which the segment was durable when this was written, `blank` the sectors of the body that hold
@@ -52,7 +51,7 @@ class Frame:
 
     base: int
     next: int
-    count: int
+    count: int  # type: ignore[assignment] # of records; a tuple's own count is not used
     length: int
     position: int
     min_time: int

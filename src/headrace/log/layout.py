@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,12 @@ from headrace.core.schema import TIMESTAMP, type_name
 from headrace.log import frame as frames
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.frame import Frame
-from headrace.log.topic import BYTES, RESERVED, Topic
+from headrace.log.topic import RESERVED, Topic
+
+Records: TypeAlias = pa.Table | pa.RecordBatch
+Column: TypeAlias = pa.ChunkedArray | pa.Array
+# Numbers of records, ascending.
+Rows: TypeAlias = range | list[int] | np.ndarray
 
 HEADERS = pa.map_(pa.string(), pa.binary())
 
@@ -49,16 +55,15 @@ class Layout:
         self.time_column = topic.time or "_time"
         self._schemas: dict[tuple[str, ...], pa.Schema] = {}
 
-    def arrange(self, records: pa.Table | pa.RecordBatch, now: int) -> pa.RecordBatch:
+    def arrange(self, records: Records, now: int) -> pa.RecordBatch:
         """Check records against the topic and give them its columns and order; nothing is written if this raises."""
-        table = records if isinstance(records, pa.Table) else pa.Table.from_batches([records])
-        names = table.column_names
+        names = records.schema.names
         self._refuse_unknown(names)
-        columns = [self._column(table, names, column) for column in self.topic.columns]
-        extras = [extra for _, extra in _EXTRA[:4] if extra.name in names and table.column(extra.name).null_count < table.num_rows]
-        columns += [_cast(table.column(extra.name), extra.type, extra.name, self.topic.name) for extra in extras]
+        columns = [self._column(records, names, column) for column in self.topic.columns]
+        extras = [extra for _, extra in _EXTRA[:4] if extra.name in names and records.column(extra.name).null_count < records.num_rows]
+        columns += [_cast(records.column(extra.name), extra.type, extra.name, self.topic.name) for extra in extras]
         schema = pa.schema([*self.topic.columns, *extras]) if extras else self.topic.columns
-        batch = _one_batch(columns, schema, table.num_rows)
+        batch = _one_batch(columns, schema, records.num_rows)
         self._refuse_future(batch, now)
         self._refuse_large(batch)
         self._refuse_unkeyed(batch)
@@ -66,7 +71,8 @@ class Layout:
 
     def stored(self, batch: pa.RecordBatch, now: int) -> Stored:
         """A batch with its flags and time bounds."""
-        flags = sum(flag for flag, extra in _EXTRA if extra.name in batch.schema.names)
+        names = batch.schema.names
+        flags = sum(flag for flag, extra in _EXTRA if extra.name in names)
         low, high = self._bounds(batch, now)
         return Stored(batch, flags, low, high)
 
@@ -76,12 +82,12 @@ class Layout:
             return encode_keys([batch.column(name) for name in self.topic.key])
         return batch.column("_key") if "_key" in batch.schema.names else None
 
-    def split(self, batch: pa.RecordBatch, spare: int) -> Iterable[tuple[int, pa.RecordBatch, np.ndarray]]:
+    def split(self, batch: pa.RecordBatch, spare: int) -> Iterable[tuple[int, pa.RecordBatch, Rows]]:
         """The batch by partition with the row numbers, order kept; records without a key all go to the partition `spare`."""
         count = self.topic.partitions
         keys = self.keys(batch) if count > 1 else None
         if keys is None:
-            yield spare % count, batch, np.arange(batch.num_rows)
+            yield spare % count, batch, range(batch.num_rows)
             return
         partitions = partitions_of(keys, count)
         partitions = np.where(partitions < 0, spare % count, partitions)
@@ -96,12 +102,13 @@ class Layout:
     def restore(self, frame: Frame, batch: pa.RecordBatch, partition: int, columns: tuple[str, ...] | None) -> pa.RecordBatch:
         """What a reader sees of a stored batch: the columns it names, or `visible_columns`."""
         names = columns if columns is not None else self.visible_columns()
-        arrays = [self._restored(name, frame, batch, partition) for name in names]
+        stored = frozenset(batch.schema.names)
+        arrays = [batch.column(name) if name in stored else self._added(name, frame, batch, partition) for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema(tuple(names)))
 
     def visible_columns(self) -> tuple[str, ...]:
         """What a reader gets unless it names columns: the topic's own, a key that is not among them, and each record's place and time."""
-        key = () if self.topic.key or not self.topic.columns.equals(BYTES) else ("_key",)
+        key = () if self.topic.key or self.topic.structured else ("_key",)
         return (*self.topic.columns.names, *key, "_partition", "_offset", "_time")
 
     def schema(self, names: tuple[str, ...]) -> pa.Schema:
@@ -137,33 +144,32 @@ class Layout:
             return batch.column(self.time_column)
         if self.topic.time:
             return pa.nulls(batch.num_rows, TIMESTAMP)
-        return pa.repeat(pa.scalar(frame.appended_at, TIMESTAMP), batch.num_rows)
+        return _numbers(np.full(batch.num_rows, frame.appended_at), TIMESTAMP)
 
-    def _restored(self, name: str, frame: Frame, batch: pa.RecordBatch, partition: int) -> pa.Array:
+    def _added(self, name: str, frame: Frame, batch: pa.RecordBatch, partition: int) -> pa.Array:
+        """A column that a stored batch does not have."""
         if name == "_offset":
-            return pa.array(self.offsets(frame, batch))
+            return _numbers(self.offsets(frame, batch), pa.int64())
         if name == "_partition":
-            return pa.repeat(pa.scalar(partition, pa.int32()), batch.num_rows)
+            return _numbers(np.full(batch.num_rows, partition, dtype=np.int32), pa.int32())
         if name == "_time":
             return self.times(frame, batch)
         if name == "_key" and self.topic.key:
             return self.keys(batch)
-        if name in batch.schema.names:
-            return batch.column(name)
         if name == "_tombstone":
             return pa.repeat(pa.scalar(False), batch.num_rows)
         # A column the topic got after this batch was written.
         return pa.nulls(batch.num_rows, self.schema((name,)).field(0).type)
 
-    def _column(self, table: pa.Table, names: list[str], column: pa.Field) -> pa.ChunkedArray:
+    def _column(self, records: Records, names: list[str], column: pa.Field) -> Column:
         if column.name in names:
-            values = _cast(table.column(column.name), column.type, column.name, self.topic.name)
+            values = _cast(records.column(column.name), column.type, column.name, self.topic.name)
         else:
-            values = pa.chunked_array([pa.nulls(table.num_rows, column.type)])
+            values = pa.nulls(records.num_rows, column.type)
         if not column.nullable and values.null_count:
             missing = values.null_count
             if "_tombstone" in names:
-                missing = pc.sum(pc.and_not(values.is_null(), table.column("_tombstone").fill_null(False))).as_py()
+                missing = pc.sum(pc.and_not(values.is_null(), records.column("_tombstone").fill_null(False))).as_py()
             if missing:
                 raise SchemaError(
                     f"column {column.name!r} of topic {self.topic.name!r} is NOT NULL, but {missing} records have no value for it"
@@ -171,16 +177,18 @@ class Layout:
         return values
 
     def _refuse_unknown(self, names: list[str]) -> None:
-        taken = {"_key"} if self.topic.key else set()
-        taken |= {"_time"} if self.topic.time else set()
-        allowed = {*self.topic.columns.names, *(extra.name for _, extra in _EXTRA[:4])} - taken
-        unknown = [name for name in names if name not in allowed]
+        unknown = [name for name in names if name not in self.topic.names and not self._beside(name)]
         if unknown:
             raise SchemaError(
                 f"topic {self.topic.name!r} has no column {unknown[0]!r}",
                 why="nothing was written",
                 hint=f"columns: {', '.join(self.topic.columns.names)}",
             )
+
+    def _beside(self, name: str) -> bool:
+        """Whether records may have this beside the topic's own columns."""
+        own = {"_key": self.topic.key, "_time": self.topic.time}
+        return any(name == extra.name for _, extra in _EXTRA[:4]) and not own.get(name)
 
     def _refuse_future(self, batch: pa.RecordBatch, now: int) -> None:
         ahead = self.topic.config.timestamp_after_max_ms
@@ -231,14 +239,26 @@ def stored_schema(columns: pa.Schema, flags: int) -> pa.Schema:
     return pa.schema([*columns, *(extra for flag, extra in _EXTRA if flags & flag)])
 
 
-def _one_batch(columns: list[pa.ChunkedArray], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    arrays = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in columns]
+def _numbers(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """The same memory as a column without nulls."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _one_batch(columns: list[Column], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    arrays = [_joined(column) for column in columns]
     if any(isinstance(array, pa.ChunkedArray) for array in arrays):
         raise SchemaError(f"{rows:,} records are too many for one call", hint="send them in parts of under 2 GiB")
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cast(column: pa.ChunkedArray, kind: pa.DataType, name: str, topic: str) -> pa.ChunkedArray:
+def _joined(column: Column) -> Column:
+    if isinstance(column, pa.Array):
+        return column
+    # Joining copies, also a single one.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _cast(column: Column, kind: pa.DataType, name: str, topic: str) -> Column:
     if column.type.equals(kind):
         return column
     try:

@@ -28,7 +28,7 @@ from headrace.log.mark import RESERVED, START, store_mark
 from headrace.log.recovery import recover
 from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, without_merged
 from headrace.log.topic import Topic
-from headrace.log.writers import NOBODY, Author
+from headrace.log.writers import NOBODY, Author, Last
 
 _log = logging.getLogger(__name__)
 # How many offsets may be seen before they are durable until that is noted again: as many as there are, within these bounds.
@@ -261,8 +261,9 @@ class Partition:
             return None
         if visible:
             state = self._reserved(state, sum(body.stored.batch.num_rows for body in bodies))
+        now = self.clock.now()
         try:
-            after = self._active.write(state, bodies, author, self.clock.now())
+            after = self._active.write(state, bodies, author, now)
         except OSError:
             with suppress(OSError):
                 self._cut(state)
@@ -270,7 +271,8 @@ class Partition:
         if visible:
             after = after._replace(visible=after.written, visible_position=after.position)
         self._head.store(after)
-        self._active.learn(after)
+        last = Last(author.generation, author.sequence, state.written, after.written, now)
+        self._active.remember(after, author.writer, last, max(body.stored.max_time for body in bodies))
         return Appended(self.index, state.written, after.written)
 
     def _repeated(self, author: Author) -> Appended | None:

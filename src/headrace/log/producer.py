@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.core.durations import Duration, duration
@@ -19,10 +18,10 @@ from headrace.core.errors import HeadraceError, LogError, SchemaError, SettingsE
 from headrace.log.appender import Appender
 from headrace.log.assignment import TopicPartition
 from headrace.log.commits import commit_of
-from headrace.log.delivery import Delivery, Outcome
+from headrace.log.delivery import Delivery, Outcome, Run
 from headrace.log.errors import DiskFailed, TransactionState
 from headrace.log.group import Claim, Membership, holding
-from headrace.log.layout import Layout
+from headrace.log.layout import Layout, Rows
 from headrace.log.partition import Appended
 from headrace.log.records import Buffer, Headers, Key, Value
 from headrace.log.storage import Storage
@@ -32,7 +31,7 @@ FRAME_BYTES = 1024 * 1024
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_SYNCS = 8
 # The part of a batch that goes to one partition, with its row numbers.
-Part: TypeAlias = tuple[int, pa.RecordBatch, np.ndarray]
+Part: TypeAlias = tuple[int, pa.RecordBatch, Rows]
 
 
 @dataclass(frozen=True)
@@ -251,40 +250,38 @@ class Producer:
                     self._buffered -= buffer.size
 
     def _send_buffer(self, name: str, buffer: Buffer) -> None:
-        count = len(buffer.values)
-        partitions, offsets = np.full(count, -1, dtype=np.int32), np.full(count, -1, dtype=np.int64)
+        runs: list[Run] = []
         errors: dict[int, HeadraceError] = {}
         try:
             topic = self._storage.topic(name)
             rows, batch = self._arranged(topic, buffer, errors)
             parts = self._parts(topic, batch)
             for (index, _, places), outcome in zip(parts, self._append_all(topic, parts), strict=True):
-                numbers = rows[places]
+                numbers: Rows = places if rows is None else [rows[place] for place in places]
                 if isinstance(outcome, Appended):
-                    partitions[numbers], offsets[numbers] = index, np.arange(outcome.base, outcome.next)
+                    runs.append(Run(numbers, index, outcome.base))
                 else:
-                    errors |= dict.fromkeys(numbers.tolist(), outcome)
+                    errors |= dict.fromkeys(numbers, outcome)
         except (HeadraceError, OSError, MemoryError) as error:
-            known = _known(error, name)
-            errors |= {number: known for number in range(count) if offsets[number] < 0 and number not in errors}
+            errors = dict.fromkeys(range(len(buffer.values)), _known(error, name)) | errors
         self._failed = self._failed or next(iter(errors.values()), None)
-        buffer.outcome.finish(partitions, offsets, errors)
+        buffer.outcome.finish(runs, errors)
 
-    def _arranged(self, topic: Topic, buffer: Buffer, errors: dict[int, HeadraceError]) -> tuple[np.ndarray, pa.RecordBatch]:
-        """The buffer as a batch with the numbers of its records; those that do not fit the topic fail, and the others go on."""
+    def _arranged(self, topic: Topic, buffer: Buffer, errors: dict[int, HeadraceError]) -> tuple[list[int] | None, pa.RecordBatch]:
+        """The buffer as a batch. Records that do not fit the topic fail, and the others go on: their numbers, or None if all do."""
         layout, now = Layout(topic), self._storage.clock.now()
         try:
-            return np.arange(len(buffer.values)), layout.arrange(buffer.table(topic), now)
+            return None, layout.arrange(buffer.batch(topic), now)
         except HeadraceError:
             good = []
             for number in range(len(buffer.values)):
                 try:
-                    layout.arrange(buffer.table(topic, [number]), now)
+                    layout.arrange(buffer.batch(topic, [number]), now)
                     good.append(number)
                 except HeadraceError as error:
                     errors[number] = error
-        table = buffer.table(topic, good) if good else topic.columns.empty_table()
-        return np.array(good, dtype=np.int64), layout.arrange(table, now)
+        table = buffer.batch(topic, good) if good else topic.columns.empty_table()
+        return good, layout.arrange(table, now)
 
     def _parts(self, topic: Topic, batch: pa.RecordBatch) -> list[Part]:
         """A batch by partition, with the row numbers; what has no key goes to one partition, the next batch to another."""
@@ -341,7 +338,9 @@ class Producer:
 
 def pieces_of(batch: pa.RecordBatch, target: int = FRAME_BYTES) -> list[pa.RecordBatch]:
     """A batch in pieces of about one frame each."""
-    count = max(1, -(-batch.nbytes // target))
+    count = -(-batch.nbytes // target)
+    if count <= 1:
+        return [batch]
     rows = -(-batch.num_rows // count)
     return [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
 

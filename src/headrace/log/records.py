@@ -61,7 +61,7 @@ class Buffer:
         self.size += size
         return size
 
-    def table(self, topic: Topic, rows: Sequence[int] | None = None) -> pa.Table:
+    def batch(self, topic: Topic, rows: Sequence[int] | None = None) -> pa.RecordBatch:
         """The records, or those with these numbers, as columns of the topic as it is now; what no record has is left out."""
         columns: list[list[Any]] = [self.values, self._keys, self._times, self._headers]
         for column in columns:
@@ -69,7 +69,7 @@ class Buffer:
                 column.extend([None] * (len(self.values) - len(column)))
         if rows is not None:
             columns = [[column[row] for row in rows] if column else [] for column in columns]
-        return table_of(topic, Columns(*columns), self.opened_at)
+        return batch_of(topic, Columns(*columns), self.opened_at)
 
     def _add_beside(self, moment: datetime | int | None, headers: Headers) -> None:
         if headers is not None and not isinstance(headers, Mapping):
@@ -116,7 +116,7 @@ class Columns(NamedTuple):
     headers: list[Headers]
 
 
-def table_of(topic: Topic, records: Columns, sent_at: int) -> pa.Table:
+def batch_of(topic: Topic, records: Columns, sent_at: int) -> pa.RecordBatch:
     """Records as the columns of their topic; what no record has is left out. `sent_at` is the time of those that have none."""
     values, keys, times, headers = records
     try:
@@ -127,15 +127,15 @@ def table_of(topic: Topic, records: Columns, sent_at: int) -> pa.Table:
             columns |= _keys(topic, keys, values)
         if any(headers):
             columns["_headers"] = pa.array([list(each.items()) if each else [] for each in headers], HEADERS)
+        if (topic.structured or columns["value"].null_count) and None in values:
+            columns["_tombstone"] = pa.array([value is None for value in values])
+        return pa.record_batch(columns)
     except (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError) as error:
         raise SchemaError(
             f"a record does not fit topic {topic.name!r}: {error}",
             why="nothing of it was written",
             hint=f"the topic's columns are {ddl(topic.columns)}",
         ) from error
-    if (topic.structured or columns["value"].null_count) and None in values:
-        columns["_tombstone"] = pa.array([value is None for value in values])
-    return pa.table(columns)
 
 
 def _values(topic: Topic, values: list[Value]) -> dict[str, pa.Array]:

@@ -6,7 +6,7 @@ Offsets of given-up records are never used for others. An open transaction or an
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +160,7 @@ class _Mender:
         if until is not None and until > segment.end:
             segment.pieces.append(Piece(*frames.gap(segment.end, until, frames.OFFSETS if segment.covers > segment.base else 0)))
         for frame, body in segment.pieces:
-            output.add(replace(frame, flags=frame.flags & ~frames.MORE), body)
+            output.add(frame._replace(flags=frame.flags & ~frames.MORE), body)
         output.take_place()
 
     def _mend_end(self, found: list[Examined], stale: State | None, reserved: int) -> int:

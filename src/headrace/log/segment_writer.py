@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,7 +35,7 @@ class SegmentWriter:
     def add(self, frame: Frame, body: pa.Buffer) -> None:
         """Write a frame at the end; its position is set here."""
         # Everything before it is synced before any reader sees it.
-        placed = replace(frame, position=self.size, durable=self.size)
+        placed = frame._replace(position=self.size, durable=self.size)
         header = placed.pack()
         parts = [header, body, _PADDING[: frames.padded(body.size) - body.size]]
         self._file.write([part for part in parts if len(part)], self.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,12 +62,18 @@ class Writers:
 
     def learn(self, entries: np.ndarray) -> None:
         """Take in index entries in their order; the frames of one append count as one."""
-        for entry in entries[entries["writer"] != NOBODY]:
-            writer, sequence, base = int(entry["writer"]), int(entry["sequence"]), int(entry["base"])
-            before = self._last.get(writer)
-            if before and before.sequence == sequence and before.generation == int(entry["generation"]):
-                base = before.base
-            self._last[writer] = Last(int(entry["generation"]), sequence, base, int(entry["next"]), int(entry["appended_at"]))
+        for entry in entries:
+            known = (entry["generation"], entry["sequence"], entry["base"], entry["next"], entry["appended_at"])
+            self.note(int(entry["writer"]), Last(*map(int, known)))
+
+    def note(self, writer: int, last: Last) -> None:
+        """Take in an append, or a further frame of the last one."""
+        if writer == NOBODY:
+            return
+        before = self._last.get(writer)
+        if before and before.sequence == last.sequence and before.generation == last.generation:
+            last = replace(last, base=before.base)
+        self._last[writer] = last
 
     def pack(self, now: int) -> bytes:
         """All that must outlive the segments it came from."""
