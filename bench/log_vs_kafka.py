@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import statistics
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from _harness import Measure, Worker, at_least, at_most, finish, interleave, machine, memory_megabytes, options, process_cpu_seconds
 from _headrace_side import HeadraceSide
 from _kafka_side import KafkaSide
+from _percentiles import percentile
 from _records import Contents, Records, contents
 
 from headrace.ops.servers.kafka import KafkaServer
@@ -34,11 +34,12 @@ class Size:
     pairs: int
     single_seconds: float
     trip_rate: int
+    trip_pairs: int
     trip_seconds: int
 
 
-FULL = Size(records=1_000_000, pairs=5, single_seconds=2, trip_rate=200, trip_seconds=15)
-QUICK = Size(records=200_000, pairs=3, single_seconds=0.5, trip_rate=200, trip_seconds=2)
+FULL = Size(records=1_000_000, pairs=5, single_seconds=2, trip_rate=200, trip_pairs=16, trip_seconds=4)
+QUICK = Size(records=200_000, pairs=3, single_seconds=0.5, trip_rate=200, trip_pairs=4, trip_seconds=2)
 
 
 @dataclass
@@ -133,27 +134,27 @@ class Comparison:
 
         With acks=all a record of ours is on the disk before anybody sees it; Kafka's are in the page cache, as ours are with acks=1.
         """
-        middle, tail = Measure(f"round trip p50, acks={acks}", "ms"), Measure(f"round trip p99, acks={acks}", "ms")
         rate, count = self.size.trip_rate, self.size.trip_rate * (self.size.trip_seconds + 1)
+        ours: list[list[float]] = []
+        peer: list[list[float]] = []
 
-        def once(side: Side, results: list[float]) -> None:
+        def once(side: Side, results: list[list[float]]) -> None:
             topic = self._create(side, 1)
             side.second.call("open_tail", topic)
             side.second.begin("tail", count)
             side.main.call("send_at_rate", topic, rate, count, acks)
-            delays = side.second.end().value[rate:]
-            cuts = statistics.quantiles(delays, n=100)
-            results.append(cuts[98] * 1000)
-            (middle.ours if side is self.ours else middle.peer).append(cuts[49] * 1000)
+            results.append(side.second.end().value[rate:])
             side.main.call("delete", topic)
 
-        return middle, self._pairs(tail, once, warm_up=False)
+        interleave(self.size.trip_pairs, lambda: once(self.ours, ours), lambda: once(self.peer, peer))
+        middle, tail = (percentile(f"round trip p{share}, acks={acks}", share / 100, ours, peer) for share in (50, 99))
+        print(middle.show(), tail.show(), sep="\n", flush=True)
+        return middle, tail
 
-    def _pairs(self, measure: Measure, once: Callable[[Side, list[float]], None], *, warm_up: bool = True) -> Measure:
-        if warm_up:
-            once(self.peer, [])
-            once(self.ours, [])
-            measure.notes.clear()
+    def _pairs(self, measure: Measure, once: Callable[[Side, list[float]], None]) -> Measure:
+        once(self.peer, [])
+        once(self.ours, [])
+        measure.notes.clear()
         interleave(self.size.pairs, lambda: once(self.ours, measure.ours), lambda: once(self.peer, measure.peer))
         print(measure.show(), flush=True)
         return measure
@@ -219,7 +220,8 @@ def measured(comparison: Comparison) -> tuple[dict[str, dict[str, float]], dict[
     ]
     targets = {measure.name: at_least(measure, 3) for measure in fast}
     targets |= {measure.name: at_least(measure, 10) for measure in reads}
-    targets |= {measure.name: at_most(measure, 1) for measure in tails}
+    # Only with acks=1 do both promise the same; the other one is reported beside it.
+    targets[tails[0].name] = at_most(tails[0], 1)
     return targets, {measure.name: measure.figures() for measure in (*fast, *reads, *tails, *others)}
 
 
