@@ -30,11 +30,13 @@ class Run(NamedTuple):
 class Outcome:
     """The outcome of one buffer of records, shared by their deliveries."""
 
-    __slots__ = ("_errors", "_known", "_runs", "_send")
+    __slots__ = ("_errors", "_pending", "_runs", "_send")
 
     def __init__(self, send: Callable[[], None]) -> None:
         self._send: Callable[[], None] | None = send
-        self._known = threading.Event()
+        # Held until the outcome is known. An event would be three objects more for each record that is sent alone.
+        self._pending = threading.Lock()
+        self._pending.acquire()
         self._runs: Sequence[Run] = ()
         self._errors: dict[int, HeadraceError] = {}
 
@@ -42,14 +44,14 @@ class Outcome:
         """Each record is in a run, or has an error."""
         self._runs, self._errors = runs, errors
         self._send = None
-        self._known.set()
+        self._pending.release()
 
     def fail(self, count: int, error: HeadraceError) -> None:
         """None of the records was sent."""
         self.finish((), dict.fromkeys(range(count), error))
 
     def known(self) -> bool:
-        return self._known.is_set()
+        return self._send is None
 
     def error(self, number: int) -> HeadraceError | None:
         return self._errors.get(number)
@@ -58,8 +60,9 @@ class Outcome:
         send = self._send
         if timeout is None and send is not None:
             send()
-        if not self._known.wait(timeout):
+        if not self._pending.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
             raise LogError(f"no answer after {timeout} seconds", hint="flush the producer, or wait longer")
+        self._pending.release()
         if number in self._errors:
             raise self._errors[number]
         found = ((run, bisect_left(run.numbers, number)) for run in self._runs)

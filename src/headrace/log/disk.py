@@ -107,14 +107,12 @@ class PosixFile:
 
     def write(self, parts: Sequence[Bytes], position: int) -> None:
         _point("disk.write.before")
-        views = [memoryview(part) for part in parts]
-        while views:
-            written = os.pwritev(self._descriptor, views[:_VECTORS], position)
-            position += written
-            while views and written >= len(views[0]):
-                written -= len(views.pop(0))
-            if views and written:
-                views[0] = views[0][written:]
+        left = sum(map(len, parts))
+        while left:
+            written = os.pwritev(self._descriptor, parts[:_VECTORS], position)
+            position, left = position + written, left - written
+            if left:
+                parts = _behind(parts, written)
         _point("disk.write.after")
 
     def read(self, position: int, length: int) -> bytes:
@@ -276,7 +274,7 @@ class PosixDisk:
 
     def extent(self, path: Path) -> tuple[int, int]:
         """Which file is there, as a number that no other has while it is open or mapped, and its size."""
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - this is asked before every look at a segment, and the method costs as much again
         return status.st_ino, status.st_size
 
     def stamp(self, path: Path) -> tuple[int, int]:
@@ -325,6 +323,15 @@ def _boot() -> str:
     if sys.platform == "darwin":
         return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True, check=True).stdout.strip()
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _behind(parts: Sequence[Bytes], length: int) -> Sequence[Bytes]:
+    """The parts without their first bytes."""
+    rest = [memoryview(part) for part in parts]
+    while length >= len(rest[0]):
+        length -= len(rest.pop(0))
+    rest[0] = rest[0][length:]
+    return rest
 
 
 def _sync(descriptor: int) -> None:
