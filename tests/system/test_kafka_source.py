@@ -19,7 +19,8 @@ from headrace.connectors.kafka import client
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.schema import schema
-from headrace.jobs.directory import Record
+from headrace.jobs.directory import JobDirectory, Record
+from headrace.jobs.report import epochs
 from headrace.jobs.running import job_of
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader
@@ -27,7 +28,7 @@ from tests.system.conftest import GUARDED, PASSWORD
 
 FOREVER = 2**62
 COLUMNS = "n bigint, at timestamp"
-MINUTE = 60_000_000
+MINUTE, SECOND = 60_000_000, 1_000_000
 
 
 class Topic:
@@ -241,17 +242,29 @@ def test_a_topic_that_is_not_there_and_a_broker_that_is_not_are_named(topic: Top
             use()
 
 
-def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: Topic, tmp_path: Any) -> None:
+def test_an_app_counts_what_kafka_has_waits_for_a_slow_topic_and_learns_how_late_it_is(topic: Topic, tmp_path: Any) -> None:
     topic.create(2)
-    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * 1_000_000) for number in range(600)), partition=0)
-    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * 1_000_000) for number in range(300)), b"oops", partition=1)
+    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * SECOND) for number in range(600)), partition=0)
+    topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * SECOND) for number in range(300)), b"oops", partition=1)
+    # One in four is 20 seconds late, and one of all five minutes.
+    times = [10 * number - (300 if number == 41 else 20 if number % 4 == 2 else 0) for number in range(80)]
+    refunds = Topic(topic.server, f"{topic.name}-refunds").create()
+    refunds.times(*(time / 60 for time in times))
     app = hr.App("cards", home=tmp_path)
     payments = app.stream(
         "payments",
         schema="card string, at timestamp",
         time="at",
-        watermark=hr.bounded("10 seconds"),
+        watermark=hr.bounded("10 seconds", idle="10 minutes"),
         source=hr.kafka(topic.name, servers=topic.server.bootstrap),
+        align="1 minute",
+    )
+    paid_back = app.stream(
+        "refunds",
+        schema=COLUMNS,
+        time="at",
+        watermark=hr.loss_budget(0.05, max="1 hour", idle="10 minutes"),
+        source=hr.kafka(refunds.name, servers=topic.server.bootstrap, rows_per_epoch=20),
     )
     users = Topic(topic.server, f"{topic.name}-users").create(2)
     users.send(b'{"id":1,"name":"old"}', b'{"id":1,"name":"ada"}', key=(1).to_bytes(8), partition=0)
@@ -260,6 +273,7 @@ def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: To
     users_now = app.table("users_now", "id bigint, name string", key="id", source=hr.kafka(users.name, servers=users.server.bootstrap))
     app.view("users", users_now)
     app.view("per_card", payments.window(hr.tumbling("5 minutes"), by="card").agg(payments="count(*)"))
+    app.view("refunds_per_minute", paid_back.window(hr.tumbling("1 minute")).agg(refunds="count(*)"))
     report = app.run(until="end", rows_per_epoch=400)
     rows = app.read("per_card").to_pylist()
     assert sorted((row["card"], row["window_start"].minute, row["payments"]) for row in rows) == [
@@ -273,3 +287,28 @@ def test_an_app_counts_what_kafka_has_and_bad_records_are_dead_letters(topic: To
     [taken] = [row for row in report.accounting if row["step"] == "payments"]
     assert (taken["in"], taken["out"], taken["dead_letter"]) == (901, 900, 1)
     assert topic.committed("headrace-cards", 2) == [600, 301]
+    # Four of the eighty may be lost, so the bound is that of the others; the bins of what was learned are a tenth apart.
+    assert 20 <= report.bounds["refunds"].total_seconds() < 23
+    [late] = app.log.read("refunds.late").to_pylist()
+    assert late["at"] == datetime.fromtimestamp(times[41], UTC)
+    assert sum(row["refunds"] for row in app.read("refunds_per_minute").to_pylist()) == len(times) - 1
+    _read_no_further_than_the_slow_one(app, times)
+
+
+def _read_no_further_than_the_slow_one(app: hr.App, times: list[int]) -> None:
+    """Of each epoch: payments are at most a minute ahead of the refund that comes next."""
+    record = JobDirectory(app.settings.home, app.name).record()
+    assert record is not None
+    taken: dict[str, dict[int, int]] = {"payments": {}, "refunds": {}}
+    for row in epochs(app.log, app.name, record).to_dicts():
+        if row["step"] in taken:
+            taken[row["step"]][row["epoch"]] = row["in"]
+    read, epochs_waited = {"payments": 0, "refunds": 0}, 0
+    for epoch in range(1, max(max(counts) for counts in taken.values()) + 1):
+        before = read["refunds"]
+        read = {name: read[name] + counts.get(epoch, 0) for name, counts in taken.items()}
+        if before < len(times):
+            furthest = max(times[: before + 1]) + 60
+            assert read["payments"] <= min(600, furthest + 1) + min(301, furthest + 1)
+            epochs_waited += 1
+    assert epochs_waited == len(times) // 20

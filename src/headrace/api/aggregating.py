@@ -11,7 +11,7 @@ from headrace.api.arguments import refuse_twice
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.where import caller
+from headrace.core.where import caller, says_where
 from headrace.plan.aggregates import aggregation
 from headrace.plan.aggregation import PANE_COLUMNS, GroupAggregate, WindowAggregate
 from headrace.plan.emit import RETRACTING, Emit
@@ -45,6 +45,7 @@ class Results(Stream):
 
     node: WindowAggregate
 
+    @says_where
     def emit(
         self,
         *,

@@ -31,7 +31,11 @@ def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:
 
 def listed(names: Names) -> tuple[str, ...]:
     """One name or several, as several."""
-    return (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise PlanError(f"{names!r} names no columns", hint='give one name, or a list of them: ["country", "city"]')
+    return tuple(names)
 
 
 def refuse_twice(columns: pa.Schema, at: str | None) -> None:

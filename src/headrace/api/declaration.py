@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.api.arguments import Names
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.schema import SchemaLike
+from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
-from headrace.core.where import caller
+from headrace.core.where import caller, says_where
 from headrace.plan.aggregates import check_own
 from headrace.plan.nodes import Node, Source, column
 from headrace.plan.own import Aggregate
 from headrace.plan.plan import Output, Plan, Sink, View
 from headrace.plan.sinks import check_target, folding_key
 from headrace.plan.tables import ToTable
-from headrace.plan.watermarks import Watermark
+from headrace.plan.watermarks import Bounded, LossBudget, Watermark
 
 
 class Declaration:
@@ -31,6 +33,7 @@ class Declaration:
         self._outputs: dict[str, Output] = {}
         self.aggregates: dict[str, Aggregate] = {}
 
+    @says_where
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
         late: str = "side", source: Any = None, align: Duration | None = None,
@@ -67,6 +70,7 @@ class Declaration:
         stream = self.stream(name, schema, key=keys, source=source.as_table(keys))
         return stream.to_table(keys)
 
+    @says_where
     def view(self, name: str, stream: Stream, *, key: Names = ()) -> None:
         """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own.
 
@@ -88,6 +92,7 @@ class Declaration:
             node = self._latest(node, keys, at)
         self._output(View(name, node, keys), at)
 
+    @says_where
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
         """Write the records of a stream, or the changes of a table, to another system, each epoch once.
 
@@ -99,6 +104,7 @@ class Declaration:
             node = self._latest(node, key, at)
         self._output(Sink(called, node, target), at)
 
+    @says_where
     def aggregate(self, name: str, function: Aggregate) -> None:
         """Let `agg` know an aggregate function of your own: afterwards `agg(mean="geometric_mean(price)")` works."""
         check_own(name, function, caller())
@@ -128,7 +134,14 @@ class Declaration:
                 f"stream {node.name!r} is declared twice", hint="declare it once and use it as often as needed", where=node.where
             )
         for name in node.key:
-            column(node, name, "key")
+            kind = column(node, name, "key").type
+            if pa.types.is_nested(kind):
+                raise PlanError(
+                    f"key {name!r} of stream {node.name!r} is {type_name(kind)}",
+                    why="records are spread and told apart by plain values",
+                    hint="name columns that are no arrays, maps or structs",
+                    where=node.where,
+                )
         if node.late not in ("side", "drop"):
             raise PlanError(
                 f"late={node.late!r} is not known", hint='"side" (to the topic <stream>.late) or "drop" (only counted)', where=node.where
@@ -145,6 +158,12 @@ class Declaration:
         if str(field.type) not in ("timestamp[us, tz=UTC]", "timestamp[us]"):
             raise PlanError(f"time {time!r} of stream {node.name!r} is {field.type}", hint="declare it as timestamp", where=node.where)
         assert isinstance(node, Source)
+        if node.watermark is not None and not isinstance(node.watermark, Bounded | LossBudget):
+            raise PlanError(
+                f"watermark={node.watermark!r} of stream {node.name!r} is no watermark",
+                hint='say how late records may be: watermark=hr.bounded("30 seconds")',
+                where=node.where,
+            )
         if node.watermark is None:
             raise PlanError(
                 f"stream {node.name!r} has a time but no watermark",

@@ -13,7 +13,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
-from headrace.core.where import caller
+from headrace.core.where import caller, says_where
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
@@ -44,6 +44,7 @@ class Stream:
     def columns(self) -> pa.Schema:
         return self.node.columns
 
+    @says_where
     def where(self, condition: str) -> Stream:
         """Only the records for which a Spark SQL condition is true."""
         at = caller()
@@ -79,6 +80,7 @@ class Stream:
         """One record for each element of an array column, under its name or under `into`."""
         return self.flat_map(f"`{column_name}`", into or column_name)
 
+    @says_where
     def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:
         """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; `schema` if it changes the columns."""
         at = caller()
@@ -105,11 +107,14 @@ class Stream:
             column(self.node, name, "key_by")
         return self._then(lambda name: KeyBy(name, self.columns, at, self.node, columns), "key_by")
 
+    @says_where
     def window(self, window: Window, by: Names = ()) -> Windowed:
         """Windows in event time, per key if `by` names columns; `agg` says what is computed in each."""
         from headrace.api.aggregating import Windowed
 
         at = caller()
+        if not hasattr(window, "identity"):
+            raise PlanError(f"window({window!r}) is no window", hint='say which kind: hr.tumbling("1 minute")', where=at)
         if not self.node.watermarked and not isinstance(window, ProcessingTime):
             raise PlanError(
                 f"{self.name!r} has windows but no watermark",
@@ -119,14 +124,23 @@ class Stream:
             )
         return Windowed(self, window, columns_of(by, self.node, "window by"))
 
+    @says_where
     def group(self, by: Names, *, ttl: Duration | None = "required") -> Grouped:
         """All records of a key so far. `ttl` is the event time without a record after which a key is forgotten; None: never."""
         from headrace.api.aggregating import Grouped
 
         at = caller()
         refuse_without_ttl(ttl, f"group({by!r}) of {self.name!r}", at)
-        return Grouped(self, columns_of(by, self.node, "group by"), duration(ttl) if ttl is not None else None)
+        names = columns_of(by, self.node, "group by")
+        if not names:
+            raise PlanError(
+                f"group() of {self.name!r} has no key",
+                hint='for one total of everything: window(hr.global_()), with emit(early="1 second")',
+                where=at,
+            )
+        return Grouped(self, names, duration(ttl) if ttl is not None else None)
 
+    @says_where
     def dedup(self, keys: Names, *, ttl: Duration | None = "required") -> Stream:
         """Of the records of a key less than `ttl` apart in event time only the first; the others are counted as duplicates.
 
@@ -135,10 +149,12 @@ class Stream:
         """
         return self._dedup(columns_of(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", "dedup")
 
+    @says_where
     def distinct(self, *, ttl: Duration | None = "required") -> Stream:
         """Each record once: of those less than `ttl` apart that are the same in every column only the first, as `dedup` has it."""
         return self._dedup(tuple(self.columns.names), ttl, "distinct()", "distinct")
 
+    @says_where
     def with_previous(self, *columns: str, by: Names, ttl: Duration | None = "required") -> Stream:
         """Each record with columns of the record of its key before it in event time, as `previous_<column>`; null if there is none.
 
@@ -157,6 +173,7 @@ class Stream:
         length = None if ttl is None else duration(ttl)
         return self._then(lambda name: WithPrevious(name, made, at, self.node, names, taken, length), "previous")
 
+    @says_where
     def process(  # noqa: PLR0913 - one option for each part of the logic
         self, function: Callable[..., Any], *, by: Names, state: SchemaLike = "", returns: SchemaLike | None = None,
         on_timer: Callable[..., Any] | None = None, ttl: Duration | None = "required", order: str = IN_TIME, vectorised: bool = False,
@@ -181,15 +198,19 @@ class Stream:
         logic = Logic(function, on_timer, vectorised)
         return self._then(lambda name: Process(name, made, at, self.node, names, kept, logic, length, order), "process")
 
+    @says_where
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
         """The latest record per key, by event time."""
         at = caller()
         names = columns_of(key, self.node, "key")
+        if not names:
+            raise PlanError(f"to_table() of {self.name!r} has no key", hint="name the columns of which it has one row each", where=at)
         node = ToTable(
             self.namer.step_name(f"{self.name}.table"), self.columns, at, self.node, names, duration(ttl) if ttl is not None else None
         )
         return Table(self.namer, node)
 
+    @says_where
     def top(self, count: int, *, by: str, per: Names = ()) -> Table:
         """The rows with the largest value of the column `by`, so many of everything, or of each value of the columns `per`.
 
@@ -198,11 +219,11 @@ class Stream:
         """
         at = caller()
         score = column(self.node, by, "top by").name
-        if count < 1 or pa.types.is_nested(self.columns.field(score).type):
+        if not isinstance(count, int) or count < 1 or pa.types.is_nested(self.columns.field(score).type):
             raise PlanError(
-                f"top({count}, by={by!r}) of {self.name!r} has no order",
+                f"top({count!r}, by={by!r}) of {self.name!r} has no order",
                 why="rows are put in the order of a plain value",
-                hint="give a number above zero, and a column that is no array, map or struct",
+                hint="give a whole number above zero, and a column that is no array, map or struct",
                 where=at,
             )
         window = window_of(self.node)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.core.durations import Duration, duration
+from headrace.core.where import says_where
 from headrace.plan.calendar import Calendar
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded, LossBudget
 from headrace.plan.windows import Count, Custom, Global, Hopping, Session, Sliding
 
 
+@says_where
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
     """Windows of one size that follow each other without a gap.
 
@@ -21,6 +23,7 @@ def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
     return Hopping(duration(size), duration(size), duration(offset))
 
 
+@says_where
 def hopping(size: Duration, *, every: Duration, offset: Duration = "0s") -> Hopping:
     """Windows of one size that begin every so often and overlap.
 
@@ -30,6 +33,7 @@ def hopping(size: Duration, *, every: Duration, offset: Duration = "0s") -> Hopp
     return Hopping(duration(size), duration(every), duration(offset))
 
 
+@says_where
 def session(gap: Duration) -> Session:
     """Stretches of activity of one key that end after `gap` without a record.
 
@@ -39,6 +43,7 @@ def session(gap: Duration) -> Session:
     return Session(duration(gap))
 
 
+@says_where
 def calendar(length: str, *, zone: str, offset: Duration = "0s") -> Calendar:
     """Hours, days, weeks (from Monday), months or years as the clocks of a time zone show them, each beginning `offset` later.
 
@@ -48,6 +53,7 @@ def calendar(length: str, *, zone: str, offset: Duration = "0s") -> Calendar:
     return Calendar.of(length, zone, duration(offset))
 
 
+@says_where
 def global_() -> Global:
     """One window for all time, which ends with the input; `emit` says what is given out before that.
 
@@ -57,6 +63,7 @@ def global_() -> Global:
     return Global()
 
 
+@says_where
 def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
     """Windows by a function from event times to the starts and ends of their windows, arrays of numpy's `datetime64[us]` in UTC.
 
@@ -72,6 +79,7 @@ def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
     return Custom(function)
 
 
+@says_where
 def sliding(length: Duration) -> Sliding:
     """For each event, the events of its key in the time that ends with it: `window_end` is its time, `window_start` so much before.
 
@@ -83,6 +91,7 @@ def sliding(length: Duration) -> Sliding:
     return Sliding(duration(length))
 
 
+@says_where
 def count_window(records: int, *, every: int | None = None) -> Count:
     """So many records of a key each, in the order of event time, numbered by `window_number`; with `every` they overlap.
 
@@ -94,6 +103,7 @@ def count_window(records: int, *, every: int | None = None) -> Count:
     return Count(records, records if every is None else every)
 
 
+@says_where
 def processing_time(window: Duration | Hopping) -> ProcessingTime:
     """Windows of the wall clock at which the job takes records in: of one size, or `hr.hopping(...)`.
 
@@ -106,6 +116,7 @@ def processing_time(window: Duration | Hopping) -> ProcessingTime:
     return ProcessingTime(window if isinstance(window, Hopping) else tumbling(window))
 
 
+@says_where
 def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
     """Records come at most `delay` behind the latest one of their partition.
 
@@ -115,11 +126,13 @@ def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duratio
     return Bounded(duration(delay), duration(idle) if idle is not None else None, duration(max_ahead))
 
 
+@says_where
 def perfect(*, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
     """Each partition is in the order of event time: nothing in it is late."""
     return bounded("0s", idle=idle, max_ahead=max_ahead)
 
 
+@says_where
 def loss_budget(share: float, *, max: Duration, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> LossBudget:  # noqa: A002
     """At most a `share` of the records of a partition may be late: the bound is learned from how late its records come.
 

@@ -24,6 +24,8 @@ _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({_UNIT})(?![a-z])", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 _HINT = 'write a number and a unit: "30 seconds", "1h 30m", "500ms"'
+# Ten thousand years: sums of a few such durations and a moment fit into 64 bits of microseconds.
+LONGEST = timedelta(days=3_652_500)
 
 
 def duration(value: Duration) -> timedelta:
@@ -33,6 +35,8 @@ def duration(value: Duration) -> timedelta:
     datetime.timedelta(seconds=5400)
     """
     if isinstance(value, timedelta):
+        if abs(value) > LONGEST:
+            raise _too_long(value)
         return value
     if not isinstance(value, str):
         raise SettingsError(f"{value!r} is not a duration", hint=_HINT)
@@ -45,8 +49,8 @@ def _read(value: str) -> timedelta:
         raise SettingsError(f"{value!r} is not a duration", hint=_HINT)
     # Decimal, not float: a day in microseconds times a fraction must not round.
     total = sum(Decimal(count) * _UNITS[unit] for count, unit in _PART.findall(value.lower()))
-    if total > timedelta.max // timedelta(microseconds=1):
-        raise SettingsError(f"{value!r} is longer than the {timedelta.max.days} days a duration may have")
+    if total > LONGEST // timedelta(microseconds=1):
+        raise _too_long(value)
     return timedelta(microseconds=round(total))
 
 
@@ -75,3 +79,7 @@ def spelled(value: timedelta) -> str:
         if count:
             parts.append(f"{count} {unit}{'s' if count != 1 else ''}")
     return sign + " ".join(parts)
+
+
+def _too_long(value: Duration) -> SettingsError:
+    return SettingsError(f"{value!r} is longer than the {LONGEST.days:,} days a duration may have", hint="for ever is None")

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from headrace.operators.blob import decode, encode
@@ -79,6 +80,15 @@ class Chunks:
     def span(self) -> tuple[int, int]:
         """The lowest and highest order there is; the second is below the first if there is none."""
         return min((chunk.low for chunk in self._chunks), default=0), max((chunk.high for chunk in self._chunks), default=-(2**62))
+
+    def stretches(self, low: int, gap: int) -> list[tuple[int, int]]:
+        """The lowest and highest order of each stretch of records from `low` on, with none for at least `gap` before the next."""
+        parts = [self._frames[chunk.name].get_column(self._order).unique() for chunk in self._chunks if chunk.high >= low]
+        orders = np.unique(np.concatenate([part.filter(part >= low).to_numpy() for part in parts])) if parts else np.empty(0, np.int64)
+        if not len(orders):
+            return []
+        ends = np.flatnonzero(np.diff(orders) >= gap)
+        return list(zip(orders[[0, *(ends + 1)]].tolist(), orders[[*ends, -1]].tolist(), strict=True))
 
     def between(self, low: int, high: int) -> pl.DataFrame | None:
         """The records whose order is at least `low` and less than `high`, united by key; None if there are none."""

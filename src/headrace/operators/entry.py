@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,6 +37,7 @@ class Entry:
 
     def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         """What entering made of a batch. Records whose arguments could not be computed are bad."""
+        frame = _in_one_form(frame, self.spec.by)
         if self.made.arguments is None:
             return self.spec.enter(frame.drop(CHANGED, strict=False), time)
         kept = [name for name in (*self.spec.by, TIME, ROW, OP) if name in frame.columns]
@@ -49,3 +51,11 @@ class Entry:
 
     def packets(self, rows: pl.DataFrame, shards: int) -> list[Packet]:
         return sharded(self.operator, rows, self.spec.by, shards) if rows.height else []
+
+
+def _in_one_form(frame: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+    """Records whose keys have the same bits where they are equal, as in Spark: there are two zeros, and many that are no number."""
+    floats = [name for name in by if name in frame.columns and frame.schema[name].is_float()]
+    if not floats:
+        return frame
+    return frame.with_columns(pl.when(pl.col(name).is_nan()).then(math.nan).otherwise(pl.col(name) + 0.0).alias(name) for name in floats)

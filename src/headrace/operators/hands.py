@@ -35,18 +35,23 @@ class State:
     __slots__: tuple[str, ...] = ()
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self.become(values)
-
-    def become(self, values: Sequence[Any]) -> None:
-        for name, value in zip(self.__slots__, values, strict=True):
-            setattr(self, name, value)
-
-    def values(self) -> list[Any]:
-        return [getattr(self, name) for name in self.__slots__]
+        become(self, values)
 
     def clear(self) -> None:
         for name in self.__slots__:
             setattr(self, name, None)
+
+
+# No methods: any name may be that of a column.
+def become(state: State, values: Sequence[Any]) -> None:
+    """Let a state have these values."""
+    for name, value in zip(state.__slots__, values, strict=True):
+        setattr(state, name, value)
+
+
+def values_of(state: State) -> list[Any]:
+    """What a state has now, in the order of its columns."""
+    return [getattr(state, name) for name in state.__slots__]
 
 
 def state_type(columns: Sequence[str]) -> type[State]:

@@ -21,7 +21,7 @@ from headrace.operators.hot import hot_topic, sampled
 from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
 from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
 from headrace.operators.store import Store
-from headrace.operators.time import EpochTime
+from headrace.operators.time import EARLIEST, EpochTime
 
 if TYPE_CHECKING:
     from headrace.operators.program import Operator, Program
@@ -69,10 +69,11 @@ class Passage:
         frame = records.with_row_index(ROW).with_columns(time.cast(pl.Int64).alias(TIME))
         times = frame.get_column(TIME)
         # To look first costs little; to sort out bad records copies all the others.
-        if origin.time is not None and (times.null_count() or (times > limit).any()):
+        if origin.time is not None and (times.null_count() or not times.is_between(EARLIEST, limit).all()):
             problem = (
                 pl.when(pl.col(TIME).is_null()).then(pl.lit(f"no event time in {origin.time}"))
                 .when(pl.col(TIME) > limit).then(pl.lit(f"{origin.time} is too far in the future"))
+                .when(pl.col(TIME) < EARLIEST).then(pl.lit(f"{origin.time} is before the year 2"))
             )  # fmt: skip
             frame = frame.with_columns(problem.alias(REASON))
             bad = frame.filter(pl.col(REASON).is_not_null())

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.schema import TIMESTAMP
+from headrace.operators.time import END
 from headrace.schema.legible import as_json
 
 # Where a record stands in its topic.
@@ -50,7 +51,7 @@ def dead_topic(stream: str) -> str:
     return f"{stream}.dead"
 
 
-def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int) -> pl.DataFrame:
+def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
     """Records as they came, with the step they were late for, why, the watermark then, and the window they missed.
 
     Where records have no window of their own, or none that could be known, it is the watermark that has passed them.
@@ -58,7 +59,11 @@ def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, waterm
     moment = pl.Datetime("us", "UTC")
     passed, closed = pl.lit("the watermark has passed the record"), pl.lit("every window of the record is closed")
     reason = pl.when(pl.nth(0).is_null()).then(passed).otherwise(closed)
-    said = window.select(pl.lit(step).alias("step"), reason.alias("reason"), pl.lit(watermark).cast(moment), pl.all().cast(moment))
+    if watermark is not None and watermark >= END:
+        # That is no moment that a calendar has.
+        reason, watermark = pl.lit("the input was said to have ended"), None
+    mark = pl.lit(watermark, pl.Int64).cast(moment).alias("watermark")
+    said = window.select(pl.lit(step).alias("step"), reason.alias("reason"), mark, pl.all().cast(moment))
     return original.hstack(said.rename(dict(zip(said.columns, _names(original.columns), strict=True))))
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 # Before any event, and after all of them: ordinary numbers, so that comparisons need no special case.
 BEGINNING = -(2**62)
 END = 2**62
+# The years 2 to 9997: the bounds of a window around a moment in them are in the years that Python's calendar has.
+EARLIEST, LATEST = -62_104_060_800_000_000, 253_339_228_800_000_000
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from headrace.operators.blame import raised
 from headrace.operators.changes import TIME
 from headrace.operators.conforming import Column, columns_of
 from headrace.operators.expressions import REASON
-from headrace.operators.hands import State, Timer, Timers, event_type, state_type
+from headrace.operators.hands import State, Timer, Timers, become, event_type, state_type, values_of
 from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.work import DUE, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
 
@@ -115,7 +115,7 @@ class Turns:
 
     def _call(self, key: _Key, function: Callable[..., Any], what: Any, time: int | None, made: _Made) -> str | None:
         """Let a function have its turn; the reason if it fails, and then nothing has changed."""
-        values, timers = self._saved(key.state.values()), dict(key.timers.waiting)
+        values, timers = self._saved(values_of(key.state)), dict(key.timers.waiting)
         key.timers.moment = time
         try:
             rows = [self._row(row) for row in _listed(function(what, key.state, key.timers))]
@@ -124,7 +124,7 @@ class Turns:
                 if value is not before:
                     setattr(key.state, column.name, column.conforming(value))
         except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises is about this event
-            key.state.become(values)
+            become(key.state, values)
             key.timers.waiting.clear()
             key.timers.waiting.update(timers)
             return raised(error, self._logic.on_event if function is self._on_event else self._logic.on_timer)
@@ -146,7 +146,7 @@ class Turns:
         return [column.conforming(row.get(column.name)) for column in self._returns]
 
     def _end(self, key: _Key, before: tuple[int | None, dict[str, int], Values], made: _Made) -> None:
-        values, timers = key.state.values(), key.timers.waiting
+        values, timers = values_of(key.state), key.timers.waiting
         touched, were_waiting, were = before
         empty, was_empty = not timers and all(value is None for value in values), not were_waiting and all(one is None for one in were)
         if empty:

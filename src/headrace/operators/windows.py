@@ -28,6 +28,9 @@ from headrace.operators.time import EpochTime
 from headrace.operators.windowing import windowed
 from headrace.plan.windows import Hopping
 
+# So many times the size of a window are looked at as a whole.
+_FAR = 64
+
 
 @dataclass(frozen=True)
 class WindowSpec:
@@ -122,8 +125,18 @@ class Windows:
         if spec.size == spec.hop:
             found = self._panes.between(time.before - spec.size + 1, time.after - spec.size + 1)
             return [changes.added(self._finish(present(found), pl.col(PANE), kind, pl.lit(0)))] if found is not None else []
-        windows = self._tree.windows(self._ends(time.before, time.after, self._panes.span()))
+        windows = (window for ends in self._firing(time) for window in self._tree.windows(ends))
         return [changes.added(self._finish(present(window), pl.lit(end - spec.size), kind, pl.lit(0))) for end, window in windows]
+
+    def _firing(self, time: EpochTime) -> list[list[int]]:
+        """The ends of windows that the watermark has passed, by stretches of time that have records.
+
+        Between a wrong time and the others may lie years, and in them very many windows without a record.
+        """
+        low, high = self._panes.span()
+        low = max(low, time.before - self._spec.size)
+        stretches = [(low, high)] if high - low < _FAR * self._spec.size else self._panes.stretches(low, self._spec.size)
+        return [self._ends(time.before, time.after, stretch) for stretch in stretches]
 
     def _corrected(self, late: pl.DataFrame, time: EpochTime) -> dict[int, pl.DataFrame]:
         """The ends of windows that fired before and may be corrected, with what late records add to them by key."""
@@ -190,6 +203,6 @@ def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataF
 @windowed.register
 def _(window: Hopping, emission: Emission) -> Spec:
     size, hop, offset = (microseconds(length) for length in (window.size, window.hop, window.offset))
-    if emission.trigger.plain:
+    if emission.trigger.plain and window.in_panes:
         return WindowSpec(size, hop, offset, emission.by, emission.aggregates, emission.until)
     return IntervalSpec(Regular(size, hop, offset), emission)

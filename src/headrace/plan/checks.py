@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
+import pyarrow as pa
+
+from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
+from headrace.core.schema import type_name
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
 from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node, Source
 from headrace.plan.previous import WithPrevious
-from headrace.plan.steps import ToStream, Where
+from headrace.plan.process import Process
+from headrace.plan.reserved import reserved
+from headrace.plan.steps import KeyBy, ToStream, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top
 from headrace.plan.windows import Count, Session, Sliding
@@ -20,6 +27,9 @@ from headrace.plan.windows import Count, Session, Sliding
 def check(nodes: Iterable[Node]) -> None:
     """Refuse the first step that cannot be run as it is meant."""
     for node in nodes:
+        refuse_names_of_the_engine(node)
+        refuse_keys_that_are_not_plain(node)
+        refuse_a_ttl_of_no_time(node)
         refuse_a_session_over_changes(node)
         refuse_sessions_that_restate(node)
         refuse_panes_of_windows_that_have_one(node)
@@ -33,6 +43,42 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
         refuse_lateness_of_the_wall_clock(node)
+
+
+def refuse_names_of_the_engine(node: Node) -> None:
+    name = next(filter(reserved, node.columns.names), None)
+    if name is not None:
+        raise PlanError(
+            f"{node.name!r} has a column {name!r}",
+            why="the engine keeps something of its own under that name beside each record",
+            hint=f"call it {name.strip('_ ')!r}: other names may begin with an underscore, too",
+            where=node.where,
+        )
+
+
+def refuse_keys_that_are_not_plain(node: Node) -> None:
+    names = _key(node)
+    nested = next((name for name in names if pa.types.is_nested(node.inputs[0].columns.field(name).type)), None)
+    if nested is not None:
+        raise PlanError(
+            f"key {nested!r} of {node.name!r} is {type_name(node.inputs[0].columns.field(nested).type)}",
+            why="records are spread and told apart by plain values",
+            hint="take a part of it, or its text, into a column first: with_columns(...)",
+            where=node.where,
+        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise PlanError(f"the key of {node.name!r} has {twice!r} twice", hint="name it once", where=node.where)
+
+
+def refuse_a_ttl_of_no_time(node: Node) -> None:
+    if isinstance(node, GroupAggregate | ToTable | Dedup | WithPrevious | Process) and node.ttl is not None and node.ttl <= timedelta(0):
+        raise PlanError(
+            f"ttl of {node.name!r} is {spelled(node.ttl)}",
+            why="everything would be forgotten as soon as it comes",
+            hint="give a duration above zero",
+            where=node.where,
+        )
 
 
 def refuse_a_session_over_changes(node: Node) -> None:
@@ -218,6 +264,15 @@ def refuse_lateness_of_the_wall_clock(node: Node) -> None:
     else:
         return
     raise PlanError(f"windows of processing time {fact}: {node.name!r}", why=why, hint=hint, where=node.where)
+
+
+def _key(node: Node) -> tuple[str, ...]:
+    """The columns by which a step tells records apart."""
+    if isinstance(node, Aggregation | Dedup | WithPrevious | Process):
+        return node.by
+    if isinstance(node, ToTable | KeyBy):
+        return node.key
+    return node.per if isinstance(node, Top) else ()
 
 
 def _table_before(node: Node) -> Node | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import ddl
+from headrace.core.where import caller
 from headrace.plan.expressions import Typed
 from headrace.plan.watermarks import Watermark
 
@@ -175,6 +176,8 @@ def column(node: Node, name: str, role: str) -> pa.Field:
     """A column of a node by its name, or an error that says what there is."""
     if name not in node.columns.names:
         raise PlanError(
-            f"{role} {name!r}: {node.name!r} has no such column", hint=f"columns: {', '.join(node.columns.names)}", where=node.where
+            f"{role} {name!r}: {node.name!r} has no such column",
+            hint=f"columns: {', '.join(node.columns.names)}",
+            where=caller() or node.where,
         )
     return node.columns.field(name)

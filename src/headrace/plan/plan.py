@@ -68,6 +68,7 @@ class Plan:
                 f"app {self.name!r} has no view and no sink", why="nothing would be computed", hint='declare app.view("name", stream)'
             )
         check(self.nodes)
+        self._refuse_a_name_for_two()
         refuse_an_alignment_that_may_stop(self.sources)
         for output in self.outputs:
             if isinstance(output, Sink):
@@ -89,8 +90,24 @@ class Plan:
 
     def readers(self, node: Node) -> list[Node | Output]:
         """What takes in the records of a node."""
-        steps: list[Node | Output] = [other for other in self.nodes if any(taken.name == node.name for taken in other.inputs)]
+        # A stream that is united with itself is read twice.
+        steps: list[Node | Output] = [other for other in self.nodes for taken in other.inputs if taken.name == node.name]
         return steps + [output for output in self.outputs if output.node.name == node.name]
+
+    def _refuse_a_name_for_two(self) -> None:
+        """Records are sent to steps, outputs and topics by name; what comes from elsewhere has no topic here."""
+        taken = {node.name for node in self.nodes if not isinstance(node, Source) or node.connector is None}
+        taken |= {f"{source.name}.{side}" for source in self.sources for side in ("late", "dead")}
+        taken |= {f"{self.name}.{kept}" for kept in ("accounting", "hot-keys")}
+        for output in self.outputs:
+            if output.name in taken:
+                kind = "view" if isinstance(output, View) else "sink"
+                raise PlanError(
+                    f"{kind} {output.name!r} has the name of a stream, a step or a topic of the app",
+                    why="what is meant for the one would come to the other",
+                    hint="give it a name of its own",
+                    where=output.node.where,
+                )
 
 
 def _upstream(node: Node) -> Iterator[Node]:

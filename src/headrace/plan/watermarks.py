@@ -27,7 +27,7 @@ class Bounded:
     def __post_init__(self) -> None:
         if self.delay < timedelta(0):
             raise PlanError(f"a watermark {spelled(self.delay)} behind would run ahead of the records", hint="give zero or more")
-        _check_idle(self.idle)
+        _check_wall_clock(self.idle, self.max_ahead)
 
     def __str__(self) -> str:
         return f"bounded {spelled(self.delay)}{_idle_words(self.idle)}"
@@ -55,7 +55,7 @@ class LossBudget:
             )
         if self.max <= timedelta(0):
             raise PlanError(f"a loss budget with max={spelled(self.max)} leaves nothing to choose", hint='give a bound: max="5 minutes"')
-        _check_idle(self.idle)
+        _check_wall_clock(self.idle, self.max_ahead)
 
     def __str__(self) -> str:
         return f"loss budget {self.share:g}, at most {spelled(self.max)}{_idle_words(self.idle)}"
@@ -64,7 +64,9 @@ class LossBudget:
 Watermark = Bounded | LossBudget
 
 
-def _check_idle(idle: timedelta | None) -> None:
+def _check_wall_clock(idle: timedelta | None, max_ahead: timedelta) -> None:
+    if max_ahead < timedelta(0):
+        raise PlanError(f"max_ahead={spelled(max_ahead)}: records of this moment would be dead letters", hint="give zero or more")
     if idle is not None and idle <= timedelta(0):
         raise PlanError("idle=0 would leave out every partition at once", hint="give the silence after which a partition counts as idle")
 

@@ -18,6 +18,8 @@ from headrace.plan.nodes import Memory
 
 BOUNDS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
 _NOTHING = timedelta(0)
+# Of so many panes to a hop at most windows are united.
+_MOST_PANES = 1_000
 
 
 class Window(Protocol):
@@ -58,10 +60,18 @@ class Hopping:
 
     def memory(self, kept: timedelta, emit: Emit) -> Memory:
         bound = f"{spelled(self.size + kept)} behind the watermark"
-        if emit.in_panes:
+        if emit.in_panes or not self.in_panes:
             return Memory("a row a key and window", bound)
-        pane = timedelta(microseconds=gcd(microseconds(self.size), microseconds(self.hop)))
-        return Memory(f"a row a key and pane of {spelled(pane)}", bound)
+        return Memory(f"a row a key and pane of {spelled(self._pane)}", bound)
+
+    @property
+    def in_panes(self) -> bool:
+        """Whether windows share panes: not where sizes have so little in common that there would be very many to a window."""
+        return self.hop // self._pane <= _MOST_PANES
+
+    @property
+    def _pane(self) -> timedelta:
+        return timedelta(microseconds=gcd(microseconds(self.size), microseconds(self.hop)))
 
     def __str__(self) -> str:
         kind = f"tumbling {spelled(self.size)}" if self.tumbling else f"hopping {spelled(self.size)} every {spelled(self.hop)}"
@@ -150,8 +160,8 @@ class Count:
     every: int
 
     def __post_init__(self) -> None:
-        if self.records < 1 or self.every < 1:
-            raise PlanError(f"a window of {self.records} records every {self.every} holds nothing", hint="give numbers above zero")
+        if not all(isinstance(number, int) and number > 0 for number in (self.records, self.every)):
+            raise PlanError(f"a window of {self.records!r} records every {self.every!r} holds nothing", hint="give numbers above zero")
         if self.every > self.records:
             raise PlanError(
                 f"windows of {self.records} records every {self.every} leave gaps",

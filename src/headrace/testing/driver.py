@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,7 +25,7 @@ from headrace.operators.disorder import Lateness
 from headrace.operators.hot import HotKey, hot_topic, hottest
 from headrace.operators.runner import Runner
 from headrace.operators.sides import OFFSET, PARTITION
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.time import BEGINNING, END, LATEST, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Output
@@ -181,7 +182,7 @@ class TestDriver:
         changelog = pl.concat(frames, how="diagonal")
         for row in (as_upserts(changelog, by) if by and OP in changelog.columns else changelog).to_dicts():
             # Facts are told apart by their number.
-            key = tuple(row[name] for name in by) if by else (len(held),)
+            key = tuple(_same(row[name]) for name in by) if by else (len(held),)
             if row.get(OP, 1) > 0 or not by:
                 held[key] = {name: row[name] for name in names}
             else:
@@ -194,7 +195,7 @@ class TestDriver:
         """Times later than this are not believed; before any time was set, nothing is too far ahead."""
         rules = [self._sources[name].watermark for name in batches]
         ahead = [microseconds(rule.max_ahead) for rule in rules if rule is not None]
-        return END if self._now is None or not ahead else self._now + min(ahead)
+        return LATEST if self._now is None or not ahead else min(LATEST, self._now + min(ahead))
 
     def _records(self, source: Source, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pl.DataFrame:
         try:
@@ -249,6 +250,11 @@ def _table(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     moments = [field.name for field in source.columns if pa.types.is_timestamp(field.type)]
     ready = [{name: _micros(value) if name in moments and isinstance(value, str) else value for name, value in row.items()} for row in rows]
     return pa.Table.from_pylist(ready, schema=source.columns)
+
+
+def _same(part: Any) -> Any:
+    """A part of a key as one that equals itself, as NaN does not."""
+    return math.nan if part != part else part  # noqa: PLR0124
 
 
 def _micros(moment: Moment | int) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +13,9 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import count_window, perfect, processing_time, session, sliding, tumbling
-from headrace.core.errors import PlanError
+from headrace.core.errors import HeadraceError, PlanError, SchemaError
 from headrace.log.target import LogTopic
+from headrace.plan.reserved import reserved
 
 
 def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
@@ -90,6 +94,16 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").top(0, by="n"), "has no order", "above zero"),
         (lambda clicks, _: clicks.dedup([], ttl="1 day"), "compares nothing", "name a key"),
         (lambda clicks, _: clicks.dedup("page", ttl="0s"), "compares nothing", "above zero"),
+        (lambda clicks, _: clicks.group("page", ttl="0s").agg(n="count(*)"), "ttl of 'clicks.group' is 0 seconds", "above zero"),
+        (lambda clicks, _: clicks.with_previous(by="page", ttl=timedelta(seconds=-5)).to_table("page"), "is -5 seconds", "above zero"),
+        (lambda clicks, _: clicks.to_table("page", ttl="0s"), "ttl of 'clicks.table'", "above zero"),
+        (lambda clicks, _: clicks.process(lambda event: event, by="page", ttl="0s").to_table("page"), "ttl of 'clicks.process'", "above"),
+        (lambda clicks, _: clicks.with_columns(parts="split(page, '/')").group("parts", ttl=None).agg(n="count(*)"),
+         "key 'parts' of 'clicks.with_columns.group' is array<string>", "with_columns"),
+        (lambda clicks, _: clicks.with_columns(both="struct(page, at)").window(session("1m"), by="both").agg(n="count(*)"),
+         "key 'both' of .* is struct", "with_columns"),
+        (lambda clicks, _: clicks.with_columns(_time="'noon'").to_table("page"), "has a column '_time'", "'time'"),
+        (lambda clicks, _: clicks.group("page", ttl=None).agg(_a0="count(*)"), "'clicks.group' has a column '_a0'", "'a0'"),
         (lambda clicks, _: clicks.with_columns(parts="split(page, '/')").distinct(ttl="1h"), "'parts' is array<string>", "no arrays"),
     ],
 )  # fmt: skip
@@ -115,6 +129,7 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
         lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").to_table("page").top(3, by="n"),
         lambda clicks, _: clicks.dedup("page", ttl="1 day").with_previous("at", by="page", ttl="1 day").to_table("page"),
         lambda clicks, _: clicks.to_table("page").to_stream().dedup("page", ttl="1 day").to_table("page"),
+        lambda clicks, _: clicks.with_columns(_id="page", _class="1").group("_id", ttl=None).agg(_total="count(*)"),
     ],
 )
 def test_what_is_near_a_pitfall_but_sound_is_taken(declare: Callable[[Stream, Stream], Stream]) -> None:
@@ -169,3 +184,73 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
         app.plan()
     assert hint in str(error.value.hint)
     assert error.value.why
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda clicks: clicks.to_table(["page", "page"]), "'clicks.table' has 'page' twice"),
+        (lambda clicks: clicks.dedup(["page", "page"], ttl="1h").to_table("page"), "'clicks.dedup' has 'page' twice"),
+        (lambda clicks: clicks.to_table("page").top(1, by="at", per=["page", "page"]), "has 'page' twice"),
+        (lambda clicks: clicks.group([], ttl=None).agg(n="count(*)"), r"group\(\) of 'clicks' has no key"),
+        (lambda clicks: clicks.to_table([]), r"to_table\(\) of 'clicks' has no key"),
+        (lambda clicks: clicks.group(7, ttl=None), "7 names no columns"),
+        (lambda clicks: clicks.group("pag", ttl=None), "'clicks' has no such column"),
+        (lambda clicks: clicks.window("1 minute", by="page"), r"window\('1 minute'\) is no window"),
+        (lambda clicks: clicks.window(tumbling("0s")), "holds no time"),
+        (lambda clicks: clicks.window(tumbling("5 parsecs")), "'5 parsecs' is not a duration"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every="10 seconds"), "every='10 seconds' is no number"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(mode="all"), "mode='all' is not known"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n=3), "3 is no expression"),
+        (lambda clicks: clicks.where(3), "3 is no expression"),
+        (lambda clicks: clicks.window(count_window("5")), "'5' records every '5' holds nothing"),
+        (lambda clicks: clicks.to_table("page").top(2.5, by="at"), r"top\(2.5, by='at'\)"),
+        (lambda clicks: clicks.to_table("page", ttl="soon"), "'soon' is not a duration"),
+        (lambda _: perfect(max_ahead=timedelta(seconds=-1)), "max_ahead=-1 second"),
+    ],
+)
+def test_a_slip_is_refused_at_the_line_that_makes_it(declare: Callable[[Any], Any], said: str) -> None:
+    app = Declaration("slips")
+    clicks = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+    line = declare.__code__.co_firstlineno
+
+    def planned() -> None:
+        app.view("results", declare(clicks))
+        app.plan()
+
+    with pytest.raises(HeadraceError, match=said) as error:
+        planned()
+    assert error.value.where == f"{__file__}:{line}"
+
+
+def test_a_stream_says_at_its_line_what_it_cannot_be() -> None:
+    app = Declaration("streams")
+    with pytest.raises(PlanError, match="key 'tags' of stream 'posts' is array<string>") as error:
+        app.stream("posts", "tags array<string>", key="tags")
+    assert "test_checks.py" in str(error.value.where)
+    with pytest.raises(PlanError, match="watermark='30 seconds' of stream 'posts' is no watermark") as error:
+        app.stream("posts", "at timestamp", time="at", watermark="30 seconds")  # type: ignore[arg-type]
+    assert "hr.bounded" in str(error.value.hint)
+    with pytest.raises(SchemaError, match="'strng' is not a type") as schema_error:
+        app.stream("posts", "page strng")
+    assert "test_checks.py" in str(schema_error.value.where)
+
+
+@pytest.mark.parametrize("name", ["clicks", "clicks.group", "clicks.late", "clicks.dead", "names.accounting", "names.hot-keys"])
+def test_an_output_has_a_name_of_its_own(name: str) -> None:
+    app = Declaration("names")
+    clicks = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+    app.view(name, clicks.group("page", ttl=None).agg(n="count(*)"))
+    with pytest.raises(PlanError, match=f"view '{name}' has the name of a stream, a step or a topic") as error:
+        app.plan()
+    assert error.value.why
+    assert "test_checks.py" in str(error.value.where)
+
+
+def test_every_name_that_operators_give_a_column_is_reserved() -> None:
+    folder = Path(reserved.__code__.co_filename).parent.parent / "operators"
+    trees = [ast.parse(file.read_text()) for file in folder.glob("*.py")]
+    texts = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    names = {text for text in texts if text.startswith("_") and text[1:].isidentifier() and text.islower() and text[1] != "_"}
+    assert len(names) > 40
+    assert {name for name in names if not reserved(name)} == set()

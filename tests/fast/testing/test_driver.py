@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import bounded, session, tumbling
+from headrace.api.windows import bounded, hopping, session, tumbling
 from headrace.core.errors import PlanError, SchemaError
 from headrace.log.target import LogTopic
+from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
 
 
@@ -281,3 +283,58 @@ def test_a_sink_is_collected_under_its_name_without_a_server() -> None:
         driver.send("clicks", [{"page": "b", "n": 3}])
         assert [row["n"] for row in driver.rows("facts")] == [1, 2, 3]
         assert driver.rows("latest") == [{"page": "a", "n": 2}, {"page": "b", "n": 4}]
+
+
+def test_a_stream_that_is_united_with_itself_is_read_twice() -> None:
+    app = Declaration("twice")
+    clicks = app.stream("clicks", schema="page string")
+    app.view("counts", clicks.union(clicks).group("page", ttl=None).agg(records="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("clicks", [{"page": "/a"}])
+        assert driver.rows("counts") == [{"page": "/a", "records": 2}]
+
+
+def test_what_comes_after_the_end_is_late_without_a_watermark_that_no_calendar_has() -> None:
+    app = Declaration("ended")
+    app.view("per_url", page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.end()
+        driver.send("page_views", [view("/a", "12:00:00")])
+        (late,) = driver.late("page_views")
+        assert (late["url"], late["watermark"], late["reason"]) == ("/a", None, "the input was said to have ended")
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_a_time_at_the_edge_of_the_calendar_is_a_dead_letter(moment: str) -> None:
+    app = Declaration("edges")
+    app.view("per_url", page_views(app).window(hopping("7 minutes", every="1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [view("/a", "12:00:00"), {"url": "/a", "user": "u", "ms": 1, "at": moment}])
+        driver.end()
+        assert len(driver.rows("per_url")) == 7
+        assert len(driver.dead_letters("page_views")) == 1
+
+
+def test_the_two_zeros_are_one_key_and_so_is_what_is_no_number() -> None:
+    app = Declaration("numbers")
+    app.view("counts", app.stream("sizes", schema="size double").group("size", ttl=None).agg(records="count(*)"))
+    with TestDriver(app) as driver:
+        for size in (math.nan, 0.0, -0.0, -math.nan):
+            driver.send("sizes", [{"size": size}])
+        assert {str(row["size"]): row["records"] for row in driver.rows("counts")} == {"0.0": 2, "nan": 2}
+
+
+def test_hops_that_share_next_to_no_pane_and_years_without_a_record_cost_nothing() -> None:
+    app = Declaration("hops")
+    views = page_views(app)
+    uneven = hopping("1 hour", every="59 minutes 59.999999 seconds")
+    app.view("uneven", views.window(uneven, by="url").agg(views="count(*)"))
+    app.view("seconds", views.window(hopping("1 minute", every="1 second"), by="url").agg(views="count(*)").emit(until="1 hour"))
+    assert "a row a key and window" in str(explained(app.plan()))
+    with TestDriver(app) as driver:
+        driver.send("page_views", [{"url": "/a", "user": "u", "ms": 1, "at": "1970-01-01T00:00:00Z"}, view("/a", "12:00:00")])
+        driver.send("page_views", [view("/a", "12:01:30")])
+        driver.end()
+        # The first moment of 1970 is in two windows: they share a microsecond there.
+        assert [row["views"] for row in driver.rows("uneven")] == [1, 1, 2]
+        assert [row["views"] for row in driver.rows("seconds")] == [1] * 180

@@ -194,3 +194,20 @@ def test_without_event_time_events_are_taken_as_they_come() -> None:
 def counting(event: Any, state: Any) -> dict[str, Any]:
     state.count = (state.count or 0) + 1
     return {"key": event["key"], "count": state.count}
+
+
+def test_the_state_may_have_a_column_of_any_plain_name() -> None:
+    def remember(event: Any, state: Any) -> dict[str, Any]:
+        state.values = [*(state.values or []), event.value]
+        state.become = "more" if state.become else "one"
+        return {"key": event.key, "values": state.values, "said": state.become}
+
+    app = Declaration("names")
+    kept = records(app).process(
+        remember, by="key", state="values array<int>, become string", returns="key string, values array<int>, said string", ttl="1 day"
+    )
+    app.view("kept", kept, key="key")
+    with TestDriver(app) as driver:
+        driver.send("records", [{"key": "a", "value": value, "tag": None, "at": at(value)} for value in (1, 2)])
+        driver.end()
+        assert driver.rows("kept") == [{"key": "a", "values": [1, 2], "said": "more"}]

@@ -45,7 +45,7 @@ def parse(text: str, where: str | None = None) -> Expression:
         root = grammar.expression()
         grammar.finish()
     except PlanError:
-        other = foreign(text)
+        other = foreign(text) if isinstance(text, str) else None
         if other is None:
             raise
         root = other

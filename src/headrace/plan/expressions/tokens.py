@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from headrace.core.errors import PlanError
 from headrace.plan.expressions.problems import syntax_error
 
 _TOKEN = re.compile(
@@ -46,6 +47,8 @@ def tokens(text: str, where: str | None = None) -> list[Token]:
     >>> [token.text for token in tokens("a >= 'it''s'")]
     ['a', '>=', "it's", '']
     """
+    if not isinstance(text, str):
+        raise PlanError(f"{text!r} is no expression", hint='write it as text, in Spark SQL: "amount * 2 > 10"', where=where)
     found: list[Token] = []
     position = 0
     while position < len(text):

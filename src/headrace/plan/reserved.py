@@ -1,0 +1,23 @@
+"""Names of columns that the engine itself puts beside those of the user."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = re.compile(
+    r"""_(a[0-9]+(\..*)? |
+    added|again|all|at|before|candidates|cell|changed|coin|content|contents|count|drawn|due|earlier|end|fault|fires|first|follows|fresh|
+    given|gone|group|had|headers|key|known|last|latest|news|next|number|offset|old|op|original|other|packet|pane|panes|partition|place|
+    previous|problem|program|reason|record|revision|row|rows|sessions|single|spent|start|suspect|time|timers|tombstone|touched|true|until|
+    was|window|wire)""",
+    re.VERBOSE,
+)
+
+
+def reserved(name: str) -> bool:
+    """Whether a column of the user's may not have this name.
+
+    >>> reserved("_time"), reserved("_a0"), reserved("_id"), reserved("time")
+    (True, True, False, False)
+    """
+    return _NAMES.fullmatch(name) is not None
