@@ -22,10 +22,11 @@ class Until(StrEnum):
 def run(
     file: AppFile,
     until: Annotated[
-        Until | None, typer.Option("--until", help="End when caught up, or close every window because the input ends [default: run on].")
+        Until | None,
+        typer.Option("--until", help="End when caught up, or close every window as the input ends; else it runs on."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most so many records at a time [default: 4 million].")
+        int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most so many records at a time, 4 million if not said.")
     ] = None,
     place: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from typing import Any
 from headrace.connectors.input import Input
 from headrace.core.clock import to_datetime
 from headrace.core.durations import spelled
+from headrace.operators.hot import HotKey, looks
 from headrace.operators.time import BEGINNING, END
 from headrace.operators.watermark import Progress as Reached
 from headrace.plan.watermarks import LossBudget, Watermark
@@ -33,20 +34,25 @@ class Progress:
     """How long the last epoch took."""
     bounds: Mapping[str, timedelta] = field(default_factory=dict)
     """What a loss budget has chosen for each stream that has one."""
+    hot_keys: Sequence[HotKey] = ()
+    """Keys with a large share of the records of a step, those with the largest first."""
 
     def __str__(self) -> str:
         time = f"{self.watermark:%Y-%m-%d %H:%M:%S}" if self.watermark else "none yet"
         chosen = "".join(f"   {name} bounded by {spelled(bound)}" for name, bound in self.bounds.items())
-        return (
-            f"epoch {self.epoch:,}   {self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows   watermark {time}{chosen}"
-        )
+        hot = "".join(f"   hot key {key.key} {key.share:.0%} of {key.step}" for key in self.hot_keys[:1])
+        rows = f"{self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows"
+        return f"epoch {self.epoch:,}   {rows}   watermark {time}{chosen}{hot}"
 
 
 class Observer:
-    """Reads a job's progress off Spark's reports on its epochs."""
+    """Reads a job's progress off Spark's reports on its epochs; `hot_keys` tells which ones it has met, and is asked now and then."""
 
-    def __init__(self, inputs: Mapping[str, Input], rules: Mapping[str, Watermark | None]) -> None:
+    def __init__(
+        self, inputs: Mapping[str, Input], rules: Mapping[str, Watermark | None], hot_keys: Callable[[], list[HotKey]] = list
+    ) -> None:
         self._inputs, self._rules = inputs, rules
+        self._ask_hot_keys, self._hot_keys, self._asked = hot_keys, list[HotKey](), 0
         self._began: int | None = None
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
@@ -96,7 +102,18 @@ class Observer:
             self._rate += 0.3 * ((read - self._seen[1]) / (now - self._seen[0]) - self._rate)
         self._seen = (now, read)
         there = sum(sum(source.end().values()) for source in self._inputs.values())
-        return Progress(self.epoch, self.watermark, read - (self._began or 0), there - read, self._rate, self._epoch_seconds, self.bounds)
+        if looks(self.epoch) > self._asked:
+            self._asked, self._hot_keys = looks(self.epoch), self._ask_hot_keys()
+        return Progress(
+            self.epoch,
+            self.watermark,
+            read - (self._began or 0),
+            there - read,
+            self._rate,
+            self._epoch_seconds,
+            self.bounds,
+            self._hot_keys,
+        )
 
 
 @contextmanager
@@ -106,9 +123,10 @@ def display(job: str) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: None
         return
     from rich.console import Console
+    from rich.markup import escape
 
     with Console(stderr=True).status(f"{job}   starting Spark") as status:
-        yield lambda progress: status.update(f"{job}   {progress}   Ctrl-C stops")
+        yield lambda progress: status.update(escape(f"{job}   {progress}   Ctrl-C stops"))
 
 
 def _read(offset: Mapping[str, Any]) -> int:

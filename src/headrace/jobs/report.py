@@ -8,16 +8,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.jobs.directory import Record
 from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.log.tail import Tail, tail
 from headrace.operators.accounting import ENDS, KEPT
 from headrace.operators.hot import HotKey, hot_topic, hottest
 
 _COUNTS = ("in", *ENDS)
+_HOT = 10_000
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,13 @@ def state(log: Log, app: str, record: Record) -> list[dict[str, Any]]:
 
 def hot_keys(log: Log, app: str) -> list[HotKey]:
     """The hot keys that a job has met."""
+    # More than are written in the epochs that count.
+    newest = Tail(last=_HOT, columns=("epoch", "step", "key", "records", "gathers"))
     try:
-        table = log.read(hot_topic(app), columns=["epoch", "step", "key", "records", "gathers"])
+        tables = list(tail(log, hot_topic(app), newest))
     except UnknownTopic:
         return []
-    seen = pl.from_arrow(table)
-    assert isinstance(seen, pl.DataFrame)
-    return hottest(seen)
+    return hottest(pl.DataFrame(pl.from_arrow(pa.concat_tables(tables)))) if tables else []
 
 
 def epochs(log: Log, app: str, record: Record) -> pl.DataFrame:

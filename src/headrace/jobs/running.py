@@ -71,7 +71,8 @@ class JobRun:
             create_outputs(self._log, plan, record.tasks)
             job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch or ROWS_PER_EPOCH)
             job = replace(job, generation=place.next_run(), planned=place.planned())
-            observer, publisher = Observer(job.inputs, job.watermarks), Publisher(job, place)
+            observer = Observer(job.inputs, job.watermarks, lambda: hot_keys(self._log, plan.name))
+            publisher = Publisher(job, place)
             # What the last run finished and did not come to publish.
             publisher.publish()
             failpoints.reach("job.start.before")

@@ -40,6 +40,15 @@ def hot_topic(app: str) -> str:
     return f"{app}.hot-keys"
 
 
+def looks(epoch: int) -> int:
+    """How often batches were looked at up to an epoch.
+
+    >>> [looks(epoch) for epoch in (0, 1, 8, 9)]
+    [0, 1, 1, 2]
+    """
+    return (epoch + _EVERY - 1) // _EVERY
+
+
 def sampled(records: pl.DataFrame, by: tuple[str, ...], epoch: int) -> pl.DataFrame | None:
     """How many records of a batch the hot keys have, by a sample, and without a key all of them; None if it is not looked at."""
     if epoch % _EVERY != 1 or records.height < _ENOUGH or not all(name in records.columns for name in by):

@@ -14,6 +14,7 @@ from headrace.log import Log
 from headrace.operators.timing import Timing, timings
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
+from headrace.plan.watermarks import LossBudget
 
 _SAMPLES = 2
 _MADE_UP = (datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 34, 56, tzinfo=UTC))
@@ -31,7 +32,7 @@ class Sample:
     def __str__(self) -> str:
         kind = "made up" if self.made_up else "of one of its last records"
         align = f", read at most {spelled(self.source.align)} ahead of the slowest other stream" if self.source.align is not None else ""
-        lines = [f"{self.source.name}, event time {_whole(self.event_time)} ({kind}), watermark {self.source.watermark}{align}"]
+        lines = [f"{self.source.name}, event time {_whole(self.event_time)} UTC ({kind}), watermark {self.source.watermark}{align}"]
         for step, windows in groupby(self.timings, key=lambda timing: timing.step):
             lines += [f"  {line}" for line in self._step(step, list(windows))]
         return "\n".join(lines if self.timings else [*lines, "  meets no window of event time"])
@@ -56,7 +57,9 @@ class Sample:
             yield f"  late from watermark {self._reached(first.late_at, first.late_by)} on: an event of this time then {fate}"
 
     def _reached(self, watermark: datetime, record: datetime | None) -> str:
-        return f"{self._shown(watermark)} (record of {self._shown(record)})"
+        # What a loss budget learns is less than what it begins with.
+        least = " at the latest" if isinstance(self.source.watermark, LossBudget) else ""
+        return f"{self._shown(watermark)} (record of {self._shown(record)}{least})"
 
     def _shown(self, moment: datetime | None) -> str:
         """A moment, without the day where it is that of the event."""

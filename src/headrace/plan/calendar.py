@@ -64,7 +64,9 @@ class Calendar:
             raise PlanError(f"there is no time zone {self.zone!r}", hint='name one of the IANA list: zone="Europe/Berlin"') from error
 
     def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        return Memory(f"a row a key and {self._length}", f"{self._length} and {spelled(kept)} behind the watermark")
+        length = f"1 {self.unit}" if self.count == 1 else self._length
+        more = f" and {spelled(kept)}" if kept else ""
+        return Memory(f"a row a key and {self._length}", f"{length}{more} behind the watermark")
 
     @property
     def _length(self) -> str:

@@ -123,7 +123,8 @@ class Custom:
 
     def memory(self, kept: timedelta, emit: Emit) -> Memory:
         """The function alone knows how long a window is."""
-        return Memory("a row a key and window", f"the end of its window and {spelled(kept)} behind the watermark")
+        more = f" and {spelled(kept)}" if kept else ""
+        return Memory("a row a key and window", f"the end of its window{more} behind the watermark")
 
     def __str__(self) -> str:
         return f"windows of {getattr(self.function, '__qualname__', type(self.function).__name__)}"

@@ -40,6 +40,15 @@ def test_help_lists_every_command_with_one_line(capsys, flag):
     assert [name for name in main.COMMANDS if name not in shown] == []
 
 
+def test_no_part_of_the_help_of_an_option_is_taken_for_markup(capsys):
+    assert main.execute(["run", "--help"]) == 0
+    assert main.execute(["tail", "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "4 million" in words
+    assert "HEADRACE_HOME" in words
+    assert " ." not in words.replace(" .headrace", "")
+
+
 @pytest.mark.parametrize("arguments", [["no-such-command"], ["doctor", "--no-such-option"], ["--no-such-option"]])
 def test_a_command_line_that_is_not_understood_ends_with_2(capsys, arguments):
     assert main.execute(arguments) == 2

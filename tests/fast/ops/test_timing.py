@@ -90,8 +90,16 @@ def test_samples_are_the_last_records_or_made_up(tmp_path: Path) -> None:
         producer.send("events", {"name": "it", "at": EVENT})
     (sample,) = samples(app.plan(), app.log)
     assert str(sample) == (
-        "events, event time 2026-03-29 00:59:30.000005 (of one of its last records), watermark bounded 7 seconds\n"
+        "events, event time 2026-03-29 00:59:30.000005 UTC (of one of its last records), watermark bounded 7 seconds\n"
         "  events.window: global\n"
         "    one window, which fires when the input ends\n"
         "    early panes each time the watermark passes a multiple of 5 seconds"
     )
+
+
+def test_what_a_loss_budget_may_learn_is_said_to_be_at_the_latest(tmp_path: Path) -> None:
+    app = hr.App("learning", home=tmp_path)
+    events = app.stream("events", "at timestamp", time="at", watermark=hr.loss_budget(0.01, max="5 minutes"))
+    app.view("hours", events.window(hr.tumbling("1 hour")).agg(n="count(*)"))
+    first = next(samples(app.plan(), app.log))
+    assert "fires at watermark 13:00:00 (record of 13:05:00 at the latest)" in str(first)

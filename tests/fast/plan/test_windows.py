@@ -54,14 +54,14 @@ def whole(times: object) -> tuple[object, object]:
         (
             calendar("1 month", zone="Asia/Tokyo"), {"until": "1h"},
             "calendar month in Asia/Tokyo by page: count(*) as n, corrected until 1 hour after its end",
-            "a row a key and month", "month and 1 hour behind the watermark",
+            "a row a key and month", "1 month and 1 hour behind the watermark",
         ),
         (sliding("5m"), {}, "sliding 5 minutes by page: count(*) as n", "a row a key and event time", "5 minutes behind the watermark"),
         (count_window(9), {}, "9 records by page: count(*) as n",
          "records ahead of the watermark, a count a key and its open window", "none: as many as there are keys"),
         (global_(), {"every": 3}, "global by page: count(*) as n, early after 3 records", "a row a key", "none: as many as there are keys"),
         (custom(whole), {}, "windows of whole by page: count(*) as n", "a row a key and window",
-         "the end of its window and 0 seconds behind the watermark"),
+         "the end of its window behind the watermark"),
     ],
 )  # fmt: skip
 def test_a_plan_says_what_a_window_does_and_keeps(window: Window, emit: dict[str, object], does: str, state: str, bound: str) -> None:
