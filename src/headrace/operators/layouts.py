@@ -10,6 +10,8 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+from headrace.core.errors import JobError
+from headrace.operators.blame import raised
 from headrace.operators.contract import START, STOP
 from headrace.operators.time import BEGINNING, END
 
@@ -100,14 +102,27 @@ class ByFunction(Apart):
 
     def bounds(self, times: pl.Series) -> tuple[pl.Series, pl.Series]:
         distinct = times.unique()
-        moments = distinct.to_numpy().astype("datetime64[us]")
-        start, stop = (pl.Series(np.asarray(bound).astype("datetime64[us]").astype(np.int64)) for bound in self.function(moments))
+        try:
+            start, stop = (_bounds(bound, len(distinct)) for bound in self.function(distinct.to_numpy().astype("datetime64[us]")))
+        except Exception as error:
+            raise JobError(
+                f"the function of custom windows failed: {raised(error, self.function)}",
+                why="no record can be told apart as the bad one, so the job stops",
+                hint="give the starts and the ends of as many windows as it gets times, NaT where a time is in none",
+            ) from error
         known = pl.DataFrame({"time": distinct, START: start, STOP: stop})
         # A window that does not hold its time is none; numpy's NaT is the smallest number.
         holds = (pl.col(START) <= pl.col("time")) & (pl.col("time") < pl.col(STOP)) & (pl.col(START) > BEGINNING) & (pl.col(STOP) < END)
         known = known.with_columns(pl.when(holds).then(pl.col(name)).alias(name) for name in (START, STOP))
         found = pl.DataFrame({"time": times}).join(known, on="time", how="left", maintain_order="left")
         return found.get_column(START), found.get_column(STOP)
+
+
+def _bounds(given: object, count: int) -> pl.Series:
+    bounds = np.asarray(given).astype("datetime64[us]")
+    if bounds.shape != (count,):
+        raise ValueError(f"it gave {bounds.size} bounds for {count} times")
+    return pl.Series(bounds.astype(np.int64))
 
 
 def _floored(times: pl.Series, step: int, offset: int) -> pl.Series:

@@ -84,6 +84,10 @@ def check_own(name: str, function: Aggregate, where: str | None) -> None:
             hint="give it another name",
             where=where,
         )
+    if not isinstance(function, Aggregate):
+        raise PlanError(
+            f"aggregate {name!r}: {function!r} is no hr.Aggregate", hint="give an object of your class, not the class", where=where
+        )
     if not function.state or not function.returns:
         raise PlanError(
             f"aggregate {name!r} does not say what it keeps and what it gives",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -119,8 +119,13 @@ def over_a_table(text: str) -> Declaration:
 
 @pytest.mark.parametrize(
     ("name", "function", "said"),
-    [("sum", Total(), "'sum'"), ("two words", Total(), "'two words'"), ("silent", Silent(), "does not say what it keeps")],
+    [
+        ("sum", Total(), "'sum'"),
+        ("two words", Total(), "'two words'"),
+        ("silent", Silent(), "does not say what it keeps"),
+        ("total", Total, "is no hr.Aggregate"),
+    ],
 )
-def test_an_aggregate_of_ones_own_needs_a_name_of_its_own_and_types(name: str, function: Aggregate, said: str) -> None:
+def test_an_aggregate_of_ones_own_needs_a_name_of_its_own_and_types(name: str, function: Any, said: str) -> None:
     with pytest.raises(HeadraceError, match=said):
         Declaration("own").aggregate(name, function)

@@ -11,8 +11,8 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import bounded, hopping, session, tumbling
-from headrace.core.errors import PlanError, SchemaError
+from headrace.api.windows import bounded, custom, hopping, session, tumbling
+from headrace.core.errors import JobError, PlanError, SchemaError
 from headrace.log.target import LogTopic
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
@@ -338,3 +338,20 @@ def test_hops_that_share_next_to_no_pane_and_years_without_a_record_cost_nothing
         # The first moment of 1970 is in two windows: they share a microsecond there.
         assert [row["views"] for row in driver.rows("uneven")] == [1, 1, 2]
         assert [row["views"] for row in driver.rows("seconds")] == [1] * 180
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda times: times[:1] / 0, "UFuncTypeError|TypeError"),
+        (lambda times: (times,), "not enough values"),
+        (lambda times: (times[:1], times[:1]), "it gave 1 bounds for 2 times"),
+        (lambda times: ("soon", "later"), "datetime"),
+    ],
+)
+def test_a_function_of_custom_windows_that_fails_stops_the_job_with_its_line(function: Any, said: str) -> None:
+    app = Declaration("custom")
+    app.view("per_url", page_views(app).window(custom(function), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver, pytest.raises(JobError, match=said) as error:
+        driver.send("page_views", [view("/a", "12:00:00"), view("/a", "12:00:01")])
+    assert "test_driver.py:" in str(error.value)
