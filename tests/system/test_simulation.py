@@ -50,9 +50,11 @@ def _keep_half_appends(self, proved=0, *, recover=Segment.recover):
         return recover(self, proved)
 
 
-def _show_at_once(self, offset, cuts):
-    with self._locked("append") as state:
-        self._head.store(state._replace(visible=state.written, visible_position=state.position))
+def _show_at_once(self, state, file):
+    with self._locked("append") as found:
+        shown = found._replace(visible=found.written, visible_position=found.position)
+        self._head.store(shown)
+    return shown._replace(durable=state.written)
 
 
 def _without_mark(self, state, *, store=Head.store):
@@ -63,7 +65,7 @@ def _without_mark(self, state, *, store=Head.store):
 MISTAKES = {
     "a sync does nothing": (SimulatedFile, "sync", lambda self: self._process.step("sync")),
     "a directory is never synced": (SimulatedDisk, "sync_directory", lambda self, path: self.step("sync_directory")),
-    "an append is acknowledged before it is synced": (Partition, "_make_durable", _show_at_once),
+    "an append is acknowledged before it is synced": (Partition, "_finish_sync", _show_at_once),
     "recovery keeps a part of an append": (Segment, "recover", _keep_half_appends),
     "a zero sector passes for an unwritten one": (frame, "blank_sectors", lambda body, position: 0),
     "writers are forgotten": (Writers, "note", lambda self, writer, last: None),

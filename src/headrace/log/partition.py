@@ -20,7 +20,7 @@ from headrace.log import head as heads
 from headrace.log.active import ActiveSegment, Body
 from headrace.log.bell import Watch
 from headrace.log.checksum import checksum
-from headrace.log.disk import Disk
+from headrace.log.disk import Disk, File
 from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted, closed_log
 from headrace.log.head import Head, State
 from headrace.log.layout import Layout, Stored
@@ -97,17 +97,26 @@ class Partition:
         """
         codec = frames.CODECS.index(None if self.topic.config.compression_type == "none" else self.topic.config.compression_type)
         bodies = [Body(stored, codec, *frames.encode(stored.batch, codec)) for stored in batches]
-        with self._locked("append") as state:
-            done = self._appended(state, bodies, author, visible=not durable)
+        # While nobody syncs, the write and the beginning of its own sync are one turn under the lock.
+        alone = durable and self._sync_lock_taken()
+        try:
+            with self._locked("append") as state:
+                after, done = self._appended(state, bodies, author, visible=not durable)
+                begun = self._begin_own_sync(after, done.next, state.cuts) if alone and done is not None else None
+            if begun is not None:
+                self._finish_sync(*begun)
+        finally:
+            if alone:
+                self._sync_lock.release()
         if done is None:
             # A segment is closed under both locks: a sync of it that is under way must have its say first.
             with self._sync_lock, self._locked("append") as found:
                 state = self._with_room(found, bodies)
-                done = self._appended(state, bodies, author, visible=not durable)
+                _, done = self._appended(state, bodies, author, visible=not durable)
             if self.on_roll is not None:
                 self.on_roll(self)
         assert done is not None
-        if durable:
+        if durable and not self._settled(self.state(), done.next, state.cuts):
             self._make_durable(done.next, state.cuts)
         return done
 
@@ -251,14 +260,12 @@ class Partition:
                 self.on_open(self)
         return self._active
 
-    def _appended(self, state: State, bodies: Sequence[Body], author: Author, *, visible: bool) -> Appended | None:
+    def _appended(self, state: State, bodies: Sequence[Body], author: Author, *, visible: bool) -> tuple[State, Appended | None]:
         """Write an append, or find that it was made before; None if the segment has no room for it."""
         assert self._active is not None
         done = self._repeated(author)
-        if done is not None:
-            return done
-        if not self._has_room(state, bodies):
-            return None
+        if done is not None or not self._has_room(state, bodies):
+            return state, done
         if visible:
             state = self._reserved(state, sum(body.stored.batch.num_rows for body in bodies))
         now = self.clock.now()
@@ -273,7 +280,7 @@ class Partition:
         self._head.store(after)
         last = Last(author.generation, author.sequence, state.written, after.written, now)
         self._active.remember(after, author.writer, last, max(body.stored.max_time for body in bodies))
-        return Appended(self.index, state.written, after.written)
+        return after, Appended(self.index, state.written, after.written)
 
     def _repeated(self, author: Author) -> Appended | None:
         assert self._active is not None
@@ -358,6 +365,15 @@ class Partition:
         self._opened_for(state).learn(state)
         return state
 
+    def _begin_own_sync(self, state: State, offset: int, cuts: int) -> tuple[State, File] | None:
+        """The same for an append before `offset`: with the file to sync, None if it is durable already."""
+        if self._settled(state, offset, cuts):
+            return None
+        state = self._begin_sync(state)
+        self._settled(state, offset, cuts)
+        assert self._active is not None
+        return state, self._active.file
+
     def _forget_unsynced(self, state: State) -> None:
         assert self._active is not None
         state = self._active.forget_unsynced(state)
@@ -366,30 +382,37 @@ class Partition:
 
     # Group commit: called without the lock.
 
+    def _sync_lock_taken(self) -> bool:
+        """Take the sync lock, unless somebody has it."""
+        try:
+            return self._sync_lock.acquire(wait=False)
+        except OSError as error:
+            raise self._failure("append", error) from error
+
     def _make_durable(self, offset: int, cuts: int) -> None:
         """Return when everything before `offset` is durable: by this sync or by one that another append made."""
         with self._sync_lock:
             if self._settled(self.state(), offset, cuts):
                 return
             with self._locked("sync") as found:
-                if self._settled(found, offset, cuts):
-                    return
-                state = self._begin_sync(found)
-                self._settled(state, offset, cuts)
-                assert self._active is not None
-                file = self._active.file
-            try:
-                file.sync()
-            except OSError as error:
-                with self._locked("sync") as now:
-                    if now.segment == state.segment and now.syncing:
-                        self._forget_unsynced(now)
-                raise self._failure("sync", error) from error
-            with self._locked("sync") as found:
-                same = found.segment == state.segment and found.cuts == state.cuts
-                now = _durable(found, state) if same else found
-                self._head.store(now)
-            self._settled(now, offset, cuts)
+                begun = self._begin_own_sync(found, offset, cuts)
+            if begun is not None:
+                self._settled(self._finish_sync(*begun), offset, cuts)
+
+    def _finish_sync(self, state: State, file: File) -> State:
+        """Sync what was written in `state`, under the sync lock, and publish that it is durable."""
+        try:
+            file.sync()
+        except OSError as error:
+            with self._locked("sync") as now:
+                if now.segment == state.segment and now.syncing:
+                    self._forget_unsynced(now)
+            raise self._failure("sync", error) from error
+        with self._locked("sync") as found:
+            same = found.segment == state.segment and found.cuts == state.cuts
+            now = _durable(found, state) if same else found
+            self._head.store(now)
+        return now
 
     def _settled(self, state: State, offset: int, cuts: int) -> bool:
         # After a cut its offsets may belong to another append, so only a retry, found by its sequence, can tell.
