@@ -274,12 +274,12 @@ class PosixDisk:
 
     def extent(self, path: Path) -> tuple[int, int]:
         """Which file is there, as a number that no other has while it is open or mapped, and its size."""
-        status = os.stat(path)  # noqa: PTH116 - this is asked before every look at a segment, and the method costs as much again
+        status = os.stat(path)  # noqa: PTH116 - asked before every look at a segment, and the method costs half as much again
         return status.st_ino, status.st_size
 
     def stamp(self, path: Path) -> tuple[int, int]:
         """Changes whenever the file is replaced."""
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - as above, of a topic
         return status.st_ino, status.st_mtime_ns
 
     def make_directory(self, path: Path) -> None:

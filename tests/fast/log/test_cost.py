@@ -71,7 +71,7 @@ def test_an_append_costs_the_same_however_much_is_stored(tmp_path, acks):
             if number in (10, 200, 599):
                 costs.append(disk.taken())
     assert costs[0] == costs[1] == costs[2]
-    assert costs[0]["open"] == costs[0]["map"] == costs[0]["list"] == 0
+    assert costs[0]["open"] == costs[0]["map"] == costs[0]["list"] == costs[0]["read"] == 0
     assert costs[0]["write"] == 2
     assert costs[0]["sync"] == (acks == "all")
 
