@@ -15,7 +15,7 @@ _EACH, _ALWAYS = 4, 65_536
 # Shorter runs than this on average are not worth it.
 _RUN = 16
 # How many records tell, mostly, whether some of all have the same key.
-_FEW = 1_000
+_FEW = 4_096
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,30 @@ def groups_of(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
     """The groups by some columns; None where these have too many combinations, or a type that can't be numbered."""
     if not records.height:
         return None
-    if distinct(records, by):
-        return Groups(np.arange(records.height), np.ones(records.height, np.int64))
+    several = doubtful(records, by) if _mostly_alone(records, by) else None
+    if several is None:
+        return _looked_up_groups(records, by)
+    # A record that is alone needs no looking up.
+    numbers, rest = np.cumsum(~several) - 1, np.flatnonzero(several)
+    sizes = np.ones(records.height - len(rest), np.int64)
+    if len(rest):
+        others = _looked_up_groups(records.select(list(dict.fromkeys(by)))[rest], by)
+        if others is None:
+            return None
+        numbers[rest] = len(sizes) + others.numbers
+        sizes = np.concatenate([sizes, others.sizes])
+    return Groups(numbers, sizes)
+
+
+def _mostly_alone(records: pl.DataFrame, by: Sequence[str]) -> bool:
+    """Whether most records are the only ones of their key, as far as the first ones tell."""
+    some = records.head(_FEW)
+    several = doubtful(some, by)
+    # Among n times as many records each meets n times as many others.
+    return several is not None and 4 * several.sum() * records.height < some.height**2
+
+
+def _looked_up_groups(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
     room = max(_ALWAYS, _EACH * records.height)
     places, combinations = np.zeros(records.height, np.int64), 1
     for name in by:
@@ -105,28 +127,26 @@ def firsts(numbers: np.ndarray) -> np.ndarray:
 
 def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether it is certain that no two records have the same key: quicker to tell than to unite those that have."""
-    names = list(dict.fromkeys(by))
-    if any(kind.is_float() or kind.is_nested() for kind in records.select(names).dtypes):
-        return False
     # Where two of few are equal there is no need to look at the others.
     for some in (records.head(_FEW), records):
-        hashes = np.sort(some.select(names).hash_rows(seed=5).to_numpy())
-        if (hashes[1:] == hashes[:-1]).any():
+        several = doubtful(some, by)
+        if several is None or several.any():
             return False
     return True
 
 
-def doubtful(records: pl.DataFrame, by: Sequence[str]) -> pl.Series | None:
+def doubtful(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
     """Which records may have the key of another one: all others are alone. None where nothing is known."""
-    if any(kind.is_float() or kind.is_nested() for kind in records.select(by).dtypes):
+    keys = records.select(list(dict.fromkeys(by)))
+    if any(kind.is_float() or kind.is_nested() for kind in keys.dtypes):
         return None
-    hashes = records.select(by).hash_rows(seed=5).to_numpy()
+    hashes = keys.hash_rows(seed=5).to_numpy()
     ordered = np.sort(hashes)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(twice):
-        return pl.Series(np.zeros(len(hashes), dtype=bool))
+        return np.zeros(len(hashes), dtype=bool)
     places = np.minimum(np.searchsorted(twice, hashes), len(twice) - 1)
-    return pl.Series(twice[places] == hashes)
+    return np.asarray(twice[places] == hashes)
 
 
 def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:

@@ -38,9 +38,9 @@ class Index:
 
     def rows_at(self, slots: np.ndarray) -> np.ndarray:
         large = len(self._rows[0])
-        rows = np.full(len(slots), ABSENT, dtype=np.int64)
-        low, high = (slots != ABSENT) & (slots < large), slots >= large
-        rows[low] = self._rows[0][slots[low]]
+        rows: np.ndarray = self._rows[0].take(slots, mode="clip") if large else np.empty(len(slots), dtype=np.int64)
+        rows[slots == ABSENT] = ABSENT
+        high = np.flatnonzero(slots >= large)
         rows[high] = self._rows[1][slots[high] - large]
         return rows
 

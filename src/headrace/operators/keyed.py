@@ -36,6 +36,33 @@ class _Run(NamedTuple):
     size: int
 
 
+@dataclass
+class _Rows:
+    """A run in memory."""
+
+    frame: pl.DataFrame
+    alive: np.ndarray
+    """Which rows are no old versions."""
+    marks: np.ndarray | None
+    """Which rows say that a key is gone; None if there are none."""
+    present: int
+    """How many rows are neither."""
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> _Rows:
+        gone = frame.get_column(GONE)
+        marks = gone.to_numpy() if gone.any() else None
+        return cls(frame, np.ones(len(frame), dtype=bool), marks, len(frame) - int(gone.sum()))
+
+    def outdate(self, rows: np.ndarray) -> None:
+        """There are newer versions of some rows."""
+        self.alive[rows] = False
+        self.present -= len(rows) - (0 if self.marks is None else int(self.marks[rows].sum()))
+
+    def holding(self) -> pl.DataFrame:
+        return self.frame if self.alive.all() else self.frame.filter(self.alive)
+
+
 @dataclass(frozen=True)
 class Located:
     """Where keys are in a state that has not changed since: the hash and slot of each, and the rows that are there."""
@@ -56,17 +83,14 @@ class KeyedState:
         self._keys = list(keys)
         # From the oldest to the newest: a row that holds is in none that is newer.
         self._runs: list[_Run] = []
-        self._frames: dict[int, pl.DataFrame] = {}
-        self._alive: dict[int, np.ndarray] = {}
-        # How many rows of each run are neither old versions nor marks.
-        self._present: dict[int, int] = {}
+        self._rows: dict[int, _Rows] = {}
         self._index = Index()
         self._serial = 0
 
     @property
     def size(self) -> Size:
         """How many keys there are, and what is stored of them."""
-        return Size(sum(self._present.values()), sum(run.size for run in self._runs))
+        return Size(self._present(), sum(run.size for run in self._runs))
 
     def manifest(self) -> str:
         return json.dumps({"serial": self._serial, "runs": self._runs})
@@ -80,19 +104,22 @@ class KeyedState:
         gone, new = [run for run in before if run not in kept], [run for run in self._runs if run not in kept]
         if since > min((run.serial for run in new), default=self._serial):
             # Not what came after, but what was before an epoch that failed: which rows held then must be found again.
-            self._frames = {run.serial: self._frames[run.serial] for run in kept}
-            self._index, self._alive, self._present, gone, new = Index(), {}, {}, [], self._runs
+            frames = {run.serial: self._rows[run.serial].frame for run in kept}
+            self._index, self._rows, gone, new = Index(), {}, [], self._runs
+        else:
+            frames = {}
         for run in new:
-            if run.serial not in self._frames:
-                blob = store.get(self._name(run.serial))
-                if blob is None:
-                    raise LookupError(f"the state store has no run {self._name(run.serial)!r}, though its manifest names it")
-                self._frames[run.serial] = decode(blob)
-            self._take_in(run.serial)
+            self._take_in(run.serial, frames[run.serial] if run.serial in frames else self._read(run.serial, store))
         for run in gone:
             # Whatever no new run has was the mark of a removed key.
-            self._forget(run.serial, self._alive[run.serial])
-            self._drop(run.serial)
+            self._forget(run.serial, self._rows[run.serial].alive)
+            del self._rows[run.serial]
+
+    def _read(self, serial: int, store: Store) -> pl.DataFrame:
+        blob = store.get(self._name(serial))
+        if blob is None:
+            raise LookupError(f"the state store has no run {self._name(serial)!r}, though its manifest names it")
+        return decode(blob)
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
         """The present rows of these keys, in no order; None if there are none."""
@@ -118,23 +145,26 @@ class KeyedState:
             return
         serial, self._serial = self._serial, self._serial + 1
         # In one piece: to take rows out of many takes several times as long.
-        self._frames[serial] = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
-        self._take_in(serial, located if located is not None and located.serial == serial else None)
+        marked = (frame if GONE in frame.columns else frame.with_columns(pl.lit(False).alias(GONE))).rechunk()
+        self._take_in(serial, marked, located if located is not None and located.serial == serial else None)
         self._runs.append(_Run(serial, len(frame), 0))
         united = self._crowded() | self._due()
         self._write([run for run in self._runs if run.serial in united or run.serial == serial], store)
 
     def where(self, condition: pl.Expr) -> pl.DataFrame | None:
         """The present rows for which a condition is true; looks at every row, a nanosecond each."""
-        parts = [frame.filter(pl.Series(self._alive[serial]) & ~pl.col(GONE) & condition) for serial, frame in self._frames.items()]
+        parts = [rows.frame.filter(pl.Series(rows.alive) & ~pl.col(GONE) & condition) for rows in self._rows.values()]
         parts = [part for part in parts if not part.is_empty()]
         return pl.concat(parts).drop(GONE) if parts else None
 
     def least(self, column: str, condition: pl.Expr) -> int | None:
         """The smallest value of a column among the present rows for which a condition is true."""
-        chosen = [~pl.col(GONE) & condition & pl.lit(pl.Series(self._alive[serial])) for serial in self._frames]
-        found = [frame.select(pl.col(column).filter(rows).min()).item() for frame, rows in zip(self._frames.values(), chosen, strict=True)]
+        parts = [(rows.frame, ~pl.col(GONE) & condition & pl.lit(pl.Series(rows.alive))) for rows in self._rows.values()]
+        found = [frame.select(pl.col(column).filter(wanted).min()).item() for frame, wanted in parts]
         return min((value for value in found if value is not None), default=None)
+
+    def _present(self) -> int:
+        return sum(rows.present for rows in self._rows.values())
 
     def _crowded(self) -> set[int]:
         """The small runs that the newest is to be united with: those about as large, if they are many or make a large one."""
@@ -151,34 +181,34 @@ class KeyedState:
 
     def _due(self) -> set[int]:
         """The oldest runs, if too much is stored: until it is not, or what still holds of them is as much as the newest brings."""
-        present = sum(self._present.values())
-        spare = sum(run.rows for run in self._runs) - _WASTE * present - _LITTLE
+        spare = sum(run.rows for run in self._runs) - _WASTE * self._present() - _LITTLE
         room = max(_LARGE, self._runs[-1].rows)
         chosen = set[int]()
         for run in self._runs:
             if spare <= 0 or room <= 0:
                 break
+            present = self._rows[run.serial].present
             chosen.add(run.serial)
-            spare -= run.rows - self._present[run.serial]
-            room -= self._present[run.serial]
+            spare -= run.rows - present
+            room -= present
         return chosen
 
     def _write(self, runs: list[_Run], store: Store) -> None:
         """Store what holds of several runs as the newest of them. Marks of gone keys are left out when no older run can have the key."""
         newest = runs[-1].serial
-        oldest = list(takewhile(lambda pair: pair[0] == pair[1], zip(runs, self._runs, strict=False)))
-        for run, _ in oldest:
-            marks = self._alive[run.serial] & self._frames[run.serial].get_column(GONE).to_numpy()
-            self._forget(run.serial, marks)
-        if len(runs) > 1 or not self._alive[newest].all():
+        for run, _ in takewhile(lambda pair: pair[0] == pair[1], zip(runs, self._runs, strict=False)):
+            rows = self._rows[run.serial]
+            if rows.marks is not None:
+                self._forget(run.serial, rows.alive & rows.marks)
+        if len(runs) > 1 or not self._rows[newest].alive.all():
             newest = self._unite([run.serial for run in runs])
         for run in runs:
             self._runs.remove(run)
             if run.size:
                 store.delete(self._name(run.serial))
-        frame = self._frames[newest]
+        frame = self._rows[newest].frame
         if frame.is_empty():
-            self._drop(newest)
+            del self._rows[newest]
             return
         blob = encode(frame)
         store.put(self._name(newest), blob)
@@ -186,31 +216,24 @@ class KeyedState:
 
     def _unite(self, serials: list[int]) -> int:
         """Make one run of all that holds of some; gives its number."""
-        united = pl.concat([self._frames[serial].filter(pl.Series(self._alive[serial])) for serial in serials], rechunk=True)
-        before = np.concatenate([np.flatnonzero(self._alive[serial]) | (serial << ROW_BITS) for serial in serials])
-        present = sum(self._present[serial] for serial in serials)
-        for serial in serials:
-            self._drop(serial)
+        parts = {serial: self._rows.pop(serial) for serial in serials}
+        united = pl.concat([rows.holding() for rows in parts.values()], rechunk=True)
+        before = np.concatenate([np.flatnonzero(rows.alive) | (serial << ROW_BITS) for serial, rows in parts.items()])
         made, self._serial = self._serial, self._serial + 1
         self._index.move(self._hashes(united), before, np.arange(len(united)) | (made << ROW_BITS))
-        self._frames[made], self._alive[made], self._present[made] = united, np.ones(len(united), dtype=bool), present
+        self._rows[made] = _Rows.of(united)
         return made
 
     def _forget(self, serial: int, chosen: np.ndarray) -> None:
         """Let the index not have some rows of a run any more, which hold."""
-        rows = np.flatnonzero(chosen)
-        if len(rows):
-            self._index.kill(self._hashes(self._frames[serial][rows]), rows | (serial << ROW_BITS))
-            self._alive[serial][rows] = False
+        rows, numbers = self._rows[serial], np.flatnonzero(chosen)
+        if len(numbers):
+            self._index.kill(self._hashes(rows.frame[numbers]), numbers | (serial << ROW_BITS))
+            rows.alive[numbers] = False
 
-    def _drop(self, serial: int) -> None:
-        del self._frames[serial], self._alive[serial], self._present[serial]
-
-    def _take_in(self, serial: int, located: Located | None = None) -> None:
-        """Let the index point to the rows of a run; the versions it pointed to before are old."""
-        frame = self._frames[serial]
-        self._alive[serial] = np.ones(len(frame), dtype=bool)
-        self._present[serial] = len(frame) - int(frame.get_column(GONE).sum())
+    def _take_in(self, serial: int, frame: pl.DataFrame, located: Located | None = None) -> None:
+        """Let the index point to the rows of a new run; the versions it pointed to before are old."""
+        self._rows[serial] = _Rows.of(frame)
         if located is None:
             hashes = self._hashes(frame)
             slots, _ = self._resolve(hashes, frame)
@@ -218,8 +241,7 @@ class KeyedState:
             hashes, slots = located.hashes, located.slots
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << ROW_BITS))
         for other, rows in _by_run(np.sort(old[old >= 0])):
-            self._alive[other][rows] = False
-            self._present[other] -= len(rows) - int(self._frames[other].get_column(GONE).gather(rows).sum())
+            self._rows[other].outdate(rows)
 
     def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
         """The slot of each key in the index, or -1; keys that share a hash are told apart by moving on by one until they fit.
@@ -262,7 +284,7 @@ class KeyedState:
         """Rows by their numbers, in that order."""
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
-        parts = [self._frames[serial][places] for serial, places in _by_run(rows[order])]
+        parts = [self._rows[serial].frame[places] for serial, places in _by_run(rows[order])]
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
