@@ -12,36 +12,63 @@ ROW_BITS = 32
 ROW_MASK = (1 << ROW_BITS) - 1
 
 
+class _Sorted:
+    """Hashes in their order, each with the row it leads to. The first bits of a hash tell about where it stands."""
+
+    def __init__(self, hashes: np.ndarray, rows: np.ndarray) -> None:
+        self.hashes, self.rows = hashes, rows
+        # Two to four hashes have the same first bits.
+        bits = max(1, len(hashes).bit_length() - 2)
+        self._shift = np.uint64(64 - bits)
+        counts = np.bincount((hashes >> self._shift).astype(np.int64), minlength=1 << bits)
+        self._starts = np.cumsum(counts) - counts
+
+    def find(self, wanted: np.ndarray) -> np.ndarray:
+        """The place of each hash, or -1."""
+        found = np.full(len(wanted), ABSENT, dtype=np.int64)
+        if not len(self.hashes):
+            return found
+        pending, places = np.arange(len(wanted)), self._starts[(wanted >> self._shift).astype(np.int64)]
+        while len(pending):
+            stored = self.hashes.take(places, mode="clip")
+            hit = stored == wanted
+            found[pending[hit]] = places[hit]
+            behind = (stored < wanted) & (places < len(self.hashes))
+            pending, places, wanted = pending[behind], places[behind] + 1, wanted[behind]
+        return found
+
+    def with_more(self, hashes: np.ndarray, rows: np.ndarray) -> _Sorted:
+        order = np.argsort(hashes, kind="stable")
+        places = np.searchsorted(self.hashes, hashes[order])
+        return _Sorted(np.insert(self.hashes, places, hashes[order]), np.insert(self.rows, places, rows[order]))
+
+
+def _nothing() -> _Sorted:
+    return _Sorted(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+
 class Index:
-    """Hash to row number: a large sorted array and a small one for the newest, united when the small one has grown."""
+    """Hash to row number: a large part and a small one for the newest, united when the small one has grown."""
 
     def __init__(self) -> None:
-        self._hashes = [np.empty(0, np.uint64), np.empty(0, np.uint64)]
-        self._rows = [np.empty(0, np.int64), np.empty(0, np.int64)]
+        self._large, self._small = _nothing(), _nothing()
         self._dead = 0
 
     def slots(self, hashes: np.ndarray) -> np.ndarray:
-        """Where each hash stands: the place in the large array, or behind it in the small one; -1 if nowhere."""
-        # In the order of what is stored a search is more than twice as quick: each begins where the one before ended.
-        order = np.argsort(hashes)
-        wanted = hashes[order]
-        found = np.full(len(hashes), ABSENT, dtype=np.int64)
-        base = 0
-        for stored in self._hashes:
-            if len(stored):
-                places = np.searchsorted(stored, wanted)
-                places[places == len(stored)] = 0
-                hit = stored[places] == wanted
-                found[order[hit]] = places[hit] + base
-            base += len(stored)
+        """Where each hash stands: the place in the large part, or behind it in the small one; -1 if nowhere."""
+        found = self._large.find(hashes)
+        if len(self._small.hashes):
+            missing = np.flatnonzero(found == ABSENT)
+            places = self._small.find(hashes[missing])
+            found[missing] = np.where(places == ABSENT, ABSENT, places + len(self._large.hashes))
         return found
 
     def rows_at(self, slots: np.ndarray) -> np.ndarray:
-        large = len(self._rows[0])
-        rows: np.ndarray = self._rows[0].take(slots, mode="clip") if large else np.empty(len(slots), dtype=np.int64)
+        large = len(self._large.rows)
+        rows: np.ndarray = self._large.rows.take(slots, mode="clip") if large else np.empty(len(slots), dtype=np.int64)
         rows[slots == ABSENT] = ABSENT
         high = np.flatnonzero(slots >= large)
-        rows[high] = self._rows[1][slots[high] - large]
+        rows[high] = self._small.rows[slots[high] - large]
         return rows
 
     def replace(self, slots: np.ndarray, hashes: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -50,8 +77,8 @@ class Index:
         new = slots == ABSENT
         self._set(slots[~new], rows[~new])
         if new.any():
-            self._insert(1, hashes[new], rows[new])
-            if len(self._hashes[1]) > max(4096, len(self._hashes[0]) // 8):
+            self._small = self._small.with_more(hashes[new], rows[new])
+            if len(self._small.hashes) > max(4096, len(self._large.hashes) // 8):
                 self._flatten()
         return before
 
@@ -72,31 +99,23 @@ class Index:
         """Forget rows. Their slots stay for a while: keys of the same hash may stand behind them."""
         self.move(hashes, rows, np.full(len(rows), _DEAD, dtype=np.int64))
         self._dead += len(rows)
-        if self._dead > max(4096, (len(self._rows[0]) + len(self._rows[1])) // 4):
+        if self._dead > max(4096, (len(self._large.rows) + len(self._small.rows)) // 4):
             self._sweep()
 
     def _sweep(self) -> None:
         """Let go of dead slots, but for those that a key may stand behind."""
         self._flatten()
-        hashes, rows = self._hashes[0], self._rows[0]
+        hashes, rows = self._large.hashes, self._large.rows
         followed = np.append(hashes[1:] == hashes[:-1] + np.uint64(1), True)
         kept = (rows != _DEAD) | followed
-        self._hashes[0], self._rows[0] = hashes[kept], rows[kept]
-        self._dead = int((self._rows[0] == _DEAD).sum())
+        self._large = _Sorted(hashes[kept], rows[kept])
+        self._dead = int((self._large.rows == _DEAD).sum())
 
     def _flatten(self) -> None:
-        self._insert(0, self._hashes[1], self._rows[1])
-        self._hashes[1], self._rows[1] = np.empty(0, np.uint64), np.empty(0, np.int64)
+        self._large, self._small = self._large.with_more(self._small.hashes, self._small.rows), _nothing()
 
     def _set(self, slots: np.ndarray, rows: np.ndarray) -> None:
-        large = len(self._rows[0])
+        large = len(self._large.rows)
         low = slots < large
-        self._rows[0][slots[low]] = rows[low]
-        self._rows[1][slots[~low] - large] = rows[~low]
-
-    def _insert(self, part: int, hashes: np.ndarray, rows: np.ndarray) -> None:
-        order = np.argsort(hashes, kind="stable")
-        hashes, rows = hashes[order], rows[order]
-        places = np.searchsorted(self._hashes[part], hashes)
-        self._hashes[part] = np.insert(self._hashes[part], places, hashes)
-        self._rows[part] = np.insert(self._rows[part], places, rows)
+        self._large.rows[slots[low]] = rows[low]
+        self._small.rows[slots[~low] - large] = rows[~low]
