@@ -24,7 +24,7 @@ _TICK = 0.1
 # The one player whose score counts its own records, far above all others.
 _MARK, _FAR = 10**12, 10**9
 # For so many seconds the JVM compiles what it runs most.
-_WARM = 20
+_WARM = 60
 
 
 def board(points: Stream) -> Stream:
