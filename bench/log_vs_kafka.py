@@ -140,6 +140,7 @@ class Comparison:
 
         def once(side: Side, results: list[list[float]]) -> None:
             topic = self._create(side, 1)
+            os.sync()  # as in `_observed`; a disk that is busy with what was deleted holds up whoever comes next
             side.second.call("open_tail", topic)
             side.second.begin("tail", count)
             side.main.call("send_at_rate", topic, rate, count, acks)
