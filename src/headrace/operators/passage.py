@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from headrace.operators.accounting import Accounting
-from headrace.operators.aggregates import FAULT
-from headrace.operators.changes import ADD, CHANGED, OP, RETRACT, TIME
-from headrace.operators.contract import START, STOP, Arrived, Stateful, Tabular
+from headrace.operators.changes import ADD, OP, RETRACT, TIME
+from headrace.operators.contract import Arrived, Stateful, Tabular
 from headrace.operators.cut import Cut
-from headrace.operators.entry import ALL, Entry
 from headrace.operators.expressions import REASON
-from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.flow import ROW, Flow, computed
+from headrace.operators.flow import ROW, Flow
 from headrace.operators.hot import hot_topic, sampled
-from headrace.operators.packet import ROWS, SUSPECTS, Packet, sharded
-from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
+from headrace.operators.originals import Originals, decoded
+from headrace.operators.packet import ROWS, Packet, sharded
 from headrace.operators.store import Store
+from headrace.operators.suspects import Suspects, suspected
 from headrace.operators.time import EARLIEST, EpochTime
 
 if TYPE_CHECKING:
     from headrace.operators.program import Operator, Program
 
-_ORIGINAL, _PACKET, _PLACE = "_original", "_packet", "_place"
 _FEW = 10_000
 
 
@@ -55,16 +52,18 @@ class Passage:
     def __init__(self, program: Program, time: EpochTime, origin: str, shard: int | None = None) -> None:
         self._program = program
         self._time = time
-        self._origin = program.origins[origin]
         self._shard = shard
-        self._records: pl.DataFrame | None = None
+        self._came = Originals(program.origins[origin])
         self._result = Result()
 
     def ingest(self, records: pl.DataFrame, limit: int) -> Result:
-        origin = self._origin
+        origin = self._came.origin
         taken = records.height
-        records = self._decoded(records)
-        self._records = records
+        records, undecoded = decoded(origin, records)
+        if undecoded is not None:
+            self._result.accounting.add(origin.name, dead_letter=undecoded.frame.height)
+            self._result.packets.append(undecoded)
+        self._came = Originals(origin, records)
         time = pl.lit(None) if origin.time is None else pl.col(origin.time)
         frame = records.with_row_index(ROW).with_columns(time.cast(pl.Int64).alias(TIME))
         times = frame.get_column(TIME)
@@ -83,33 +82,15 @@ class Passage:
         self._flow(origin.flow, frame)
         return self._result
 
-    def _decoded(self, records: pl.DataFrame) -> pl.DataFrame:
-        """The records without those that their source could not decode; these go to the dead letters as they came."""
-        if PROBLEM not in records.columns:
-            return records
-        problems = records.get_column(PROBLEM)
-        if problems.null_count() < records.height:
-            bad = records.filter(problems.is_not_null())
-            self._result.accounting.add(self._origin.name, dead_letter=bad.height)
-            letters = undecoded(bad, self._origin.name)
-            self._result.packets.append(Packet(dead_topic(self._origin.name), 0, letters))
-            records = records.filter(problems.is_null())
-        return records.drop(PROBLEM, RECORD)
-
     def resume(self, cut: Cut, frame: pl.DataFrame) -> Result:
-        if _ORIGINAL in frame.columns:
-            self._records = frame.select(_ORIGINAL).unnest(_ORIGINAL)
-            frame = frame.drop(_ORIGINAL).with_row_index(ROW)
+        self._came, frame = self._came.arrived(frame)
         self._flow(cut.flow, frame)
         return self._result
 
     def take_back(self, cut: Cut, frame: pl.DataFrame) -> Result:
-        origin = self._origin
+        origin = self._came.origin
         self._result.accounting.add(cut.step, out=frame.height)
-        places = [pl.lit(None, pl.Int32).alias(PARTITION), pl.lit(None, pl.Int64).alias(OFFSET)]
-        kinds = [(column.name, dtype(column.type)) for column in origin.columns]
-        kept = [pl.col(name) if frame.schema.get(name) == kind else pl.lit(None, kind).alias(name) for name, kind in kinds]
-        self._records = frame.select(*kept, *places)
+        self._came = Originals.resembling(origin, frame)
         frame = frame.with_row_index(ROW)
         if origin.time is not None:
             frame = frame.with_columns(pl.col(origin.time).cast(pl.Int64).alias(TIME))
@@ -124,16 +105,16 @@ class Passage:
 
     def operate(self, place: Place, packets: list[Packet], store: Store) -> Result:
         name = place.operator
-        suspects = [packet for packet in packets if packet.kind != ROWS]
-        numbered = [_numbered(packet.frame, number) for number, packet in enumerate(suspects)]
+        suspects = Suspects([packet for packet in packets if packet.kind != ROWS])
         table = None if place.before is None else partial(self._table, self._program.operators[name].beside, place.before)
-        arrived = Arrived([packet.frame for packet in packets if packet.kind == ROWS], numbered, table)
+        arrived = Arrived([packet.frame for packet in packets if packet.kind == ROWS], suspects.numbered(), table)
         outcome = place.state.run(arrived, self._time, store)
         self._result.accounting.keep(name, *place.state.size)
         if outcome.counts:
             self._result.accounting.add(name, **outcome.counts)
         if outcome.late is not None:
-            self._late_suspects(name, outcome.late, suspects, place.shard)
+            for stream, late in suspects.judged(outcome.late):
+                self._result.packets += Originals(self._program.origins[stream]).late(name, late, self._time.before, place.shard)
         if outcome.bad is not None:
             # They were counted out when they entered the state.
             self._result.accounting.add(name, out=-outcome.bad.height)
@@ -151,11 +132,11 @@ class Passage:
         rows = state.table()
         if rows is None:
             return None
-        made, _ = self._made(self._program.operators[name], rows)
+        made, _ = self._program.operators[name].made(rows)
         return made
 
     def _give_out(self, operator: Operator, name: str, results: pl.DataFrame) -> None:
-        made, failed = self._made(operator, results)
+        made, failed = operator.made(results)
         for bad in failed:
             self._fail(name, bad)
             if operator.upserts:
@@ -163,19 +144,6 @@ class Passage:
                 nothing = bad.select(*operator.entry.spec.by, TIME, pl.lit(RETRACT, pl.Int8).alias(OP))
                 made = pl.concat([made, nothing], how="diagonal")
         self._flow(operator.flow, made)
-
-    def _made(self, operator: Operator, results: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        """Results with the columns that go out, and those for which they can't be computed."""
-        failed = []
-        if FAULT in results.columns:
-            known = results.get_column(FAULT).is_null()
-            failed.append(results.filter(~known).rename({FAULT: REASON}))
-            results = results.filter(known).drop(FAULT)
-        kept = [column for column in results.columns if column not in {c for c, _ in operator.finish} and column != ALL]
-        made, bad = computed(results, operator.finish, kept)
-        if bad is not None:
-            failed.append(bad)
-        return made.select(*operator.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])), failed
 
     def _fail(self, name: str, bad: pl.DataFrame) -> None:
         """Results that cannot be computed are dead letters of their own, with their key and window: no record is lost with them."""
@@ -210,11 +178,8 @@ class Passage:
             slices = frame.select(cut.columns.names).iter_slices(size)
             self._result.packets += [Packet(cut.name, shard, part) for shard, part in enumerate(slices) if part.height]
             return
-        if self._records is not None:
-            came = self._records[frame.get_column(ROW)].select(pl.struct(*self._origin.columns.names, PARTITION, OFFSET).alias(_ORIGINAL))
-            frame = frame.drop(ROW, PARTITION, OFFSET, strict=False).hstack(came)
         if frame.height:
-            self._result.packets.append(Packet(cut.name, self._shard or 0, frame))
+            self._result.packets.append(Packet(cut.name, self._shard or 0, self._came.beside(frame, places=True)))
 
     def _exit(self, name: str, frame: pl.DataFrame) -> None:
         if name in self._program.cuts:
@@ -240,21 +205,14 @@ class Passage:
         bad = 0 if entered.bad is None else entered.bad.height
         self._result.accounting.add(name, taken=entered.accepted + late + bad, out=entered.accepted, late=late)
         self._dead(name, entered.bad)
-        self._late(name, entered.late, 0)
+        if entered.late is not None:
+            self._result.packets += self._came.late(name, entered.late, self._time.before, 0)
         if operator.beside:
             self._result.packets.append(Packet(name, self._shard or 0, entered.rows))
             return
         self._result.packets += entry.packets(entered.rows, self._program.shards)
         if entered.suspects is not None:
-            self._suspect(entry, entered.suspects)
-
-    def _suspect(self, entry: Entry, suspects: pl.DataFrame) -> None:
-        """Send records that only an operator's state can judge, with what they were when they came."""
-        if self._records is not None:
-            came = self._records[suspects.get_column(ROW)].select(pl.struct(self._origin.columns.names).alias(_ORIGINAL))
-            suspects = suspects.hstack(came)
-        kind = f"{SUSPECTS}{self._origin.name}"
-        self._result.packets += sharded(entry.operator, suspects, entry.spec.by, self._program.shards, kind)
+            self._result.packets += suspected(entry, entered.suspects, self._came, self._program.shards)
 
     def _send(self, target: str, frame: pl.DataFrame, key: tuple[str, ...]) -> None:
         """Send records to a sink: those of an operator from its own shard, so that each part of a sink has one writer."""
@@ -265,49 +223,8 @@ class Passage:
         else:
             self._result.packets += sharded(target, frame, key, self._program.shards)
 
-    def _late_suspects(self, step: str, late: pl.DataFrame, suspects: list[Packet], shard: int) -> None:
-        """Send each back to the stream it came from: streams that are united may have columns of their own."""
-        for number, packet in enumerate(suspects):
-            mine = late.filter(pl.col(_PACKET) == number)
-            if mine.height:
-                self._origin = self._program.origins[packet.kind.removeprefix(SUSPECTS)]
-                came = packet.frame[mine.get_column(_PLACE)]
-                self._late(step, came.with_columns(mine.get_column(START), mine.get_column(STOP)), shard)
-
-    def _late(self, step: str, late: pl.DataFrame | None, shard: int) -> None:
-        """Send late records, as they came, to the late topic of their stream, with the window they missed."""
-        if late is None or not self._origin.keeps_late:
-            return
-        if self._records is not None:
-            original = self._records[late.get_column(ROW)].select(self._origin.columns.names)
-        else:
-            original = late.select(_ORIGINAL).unnest(_ORIGINAL) if _ORIGINAL in late.columns else self._unknown(late.height)
-        letters = late_records(original, late.select(START, STOP), step, self._time.before)
-        self._result.packets.append(Packet(late_topic(self._origin.name), shard, letters))
-
-    def _unknown(self, count: int) -> pl.DataFrame:
-        """What is late is a result, not a record of the stream: its columns are empty."""
-        none = pl.from_arrow(self._origin.columns.empty_table())
-        assert isinstance(none, pl.DataFrame)
-        return none.clear(count)
-
     def _dead(self, step: str, bad: pl.DataFrame | None) -> None:
-        """Send bad records to the dead letters of their stream, with the reason and the place they came from."""
         if bad is None or not bad.height:
             return
         self._result.accounting.add(step, dead_letter=bad.height)
-        if self._records is not None and ROW in bad.columns:
-            original = self._records[bad.get_column(ROW)]
-            places = original.select(PARTITION, OFFSET)
-            original = original.select(self._origin.columns.names)
-        else:
-            none = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
-            places = bad.select(PARTITION, OFFSET) if PARTITION in bad.columns else none
-            original = bad.drop(REASON, PARTITION, OFFSET, strict=False)
-        letters = dead_letters(original, places, step, bad.get_column(REASON))
-        self._result.packets.append(Packet(dead_topic(self._origin.name), 0, letters))
-
-
-def _numbered(frame: pl.DataFrame, packet: int) -> pl.DataFrame:
-    """Doubtful records that know where they are, without what they were when they came."""
-    return frame.drop(_ORIGINAL, strict=False).with_columns(pl.lit(packet).alias(_PACKET), pl.row_index(_PLACE))
+        self._result.packets.append(self._came.dead(step, bad))

@@ -12,13 +12,15 @@ from functools import cached_property
 import polars as pl
 import pyarrow as pa
 
+from headrace.operators.aggregates import FAULT
+from headrace.operators.changes import CHANGED, OP, TIME
 from headrace.operators.clocked import ClockedSpec
 from headrace.operators.contract import Stateful
 from headrace.operators.cut import Cut
-from headrace.operators.entry import Entry
-from headrace.operators.expressions import Compiled
+from headrace.operators.entry import ALL, Entry
+from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
-from headrace.operators.flow import Flow
+from headrace.operators.flow import Flow, computed
 from headrace.operators.packet import Packet
 from headrace.operators.passage import Passage, Place, Result
 from headrace.operators.store import Store
@@ -58,8 +60,21 @@ class Operator:
         """The operator of one shard, with no state yet."""
         return self.entry.spec.fresh()
 
+    def made(self, results: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Results with the columns that go out, and those for which these can't be computed, with their `_reason`."""
+        failed = []
+        if FAULT in results.columns:
+            known = results.get_column(FAULT).is_null()
+            failed.append(results.filter(~known).rename({FAULT: REASON}))
+            results = results.filter(known).drop(FAULT)
+        kept = [column for column in results.columns if column not in {c for c, _ in self._finish} and column != ALL]
+        made, bad = computed(results, self._finish, kept)
+        if bad is not None:
+            failed.append(bad)
+        return made.select(*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])), failed
+
     @cached_property
-    def finish(self) -> list[tuple[str, Compiled]]:
+    def _finish(self) -> list[tuple[str, Compiled]]:
         return [(name, compiled_form(typed)) for name, typed in self.outputs]
 
 
@@ -91,6 +106,11 @@ class Program:
     def closing(self, moment: int) -> int:
         """When everything of a moment is out: the end of the last window that it, or a result it is part of, can be in."""
         return max((self._closing(origin.flow, moment) for origin in self.origins.values()), default=moment)
+
+    @property
+    def clocked(self) -> bool:
+        """Whether there are windows of the wall clock, which end without a record or a watermark that moves."""
+        return bool(self._clocked)
 
     def due(self, before: int, clock: int, taken_at: int) -> bool:
         """Whether a window of the wall clock that may have records has ended since a moment; the last ones were taken in at `taken_at`."""

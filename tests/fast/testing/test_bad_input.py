@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.api.declaration import Declaration
-from headrace.api.windows import bounded, tumbling
+from headrace.api.windows import bounded, session, tumbling
 from headrace.core.errors import SchemaError
 from headrace.core.schema import TIMESTAMP
 from headrace.testing.driver import TestDriver
@@ -98,3 +98,27 @@ def test_a_streams_own_columns_are_not_taken_for_those_of_a_late_record() -> Non
         assert late["reason"] == "mine too"
         assert late["late_reason"] == "every window of the record is closed"
         assert late["window_end"].hour == 11
+
+
+def test_a_late_record_of_a_united_stream_does_not_lead_bad_results_to_its_own_dead_letters() -> None:
+    declared = Declaration("united")
+    first, second = (
+        declared.stream(name, f"key string, n int, {name} string, at timestamp", time="at", watermark=bounded("0s", idle="1 day"))
+        for name in ("first", "second")
+    )
+    columns = ("key", "n", "at")
+    sessions = first.select(*columns).union(second.select(*columns)).window(session("10s"), by="key")
+    declared.view("shares", sessions.agg(share="100 / sum(n)"))
+
+    def record(key: str, n: int, second: int) -> dict[str, object]:
+        return {"key": key, "n": n, "at": f"2026-01-01T12:{second // 60:02}:{second % 60:02}Z"}
+
+    with TestDriver(declared) as driver:
+        # Enough keys that one shares the shard of the late record.
+        driver.send("first", [*(record(f"empty {number}", 0, 35) for number in range(20)), record("later", 1, 60)])
+        driver.send("second", [record("early", 1, 30)])
+        # One epoch: a record that only the state can tell to be late, and the end of sessions whose result cannot be computed.
+        driver.send("second", [record("late", 1, 5), record("later", 1, 100)])
+        assert [row["key"] for row in driver.late("second")] == ["late"]
+        assert driver.dead_letters("second") == []
+        assert [row["reason"] for row in driver.dead_letters("first")] == ["division by zero in 100 / `_a0`"] * 20

@@ -1,0 +1,93 @@
+"""What the records of a stage were when they came from their stream: late and bad ones are kept as that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from headrace.operators.contract import START, STOP
+from headrace.operators.expressions import REASON
+from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.flow import ROW
+from headrace.operators.packet import Packet
+from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
+
+if TYPE_CHECKING:
+    from headrace.operators.program import Origin
+
+# What a record was, where it travels with it.
+ORIGINAL = "_original"
+
+
+class Originals:
+    """The records of a stage as their stream had them, each found by its row; None if they are not at hand.
+
+    Behind a shuffle they are not: there a record that may be asked for what it was brings that along.
+    """
+
+    def __init__(self, origin: Origin, records: pl.DataFrame | None = None) -> None:
+        self.origin = origin
+        self._records = records
+
+    @classmethod
+    def resembling(cls, origin: Origin, made: pl.DataFrame) -> Originals:
+        """For what a user's function made: nothing says what a row was but its own columns, as far as the stream has them too."""
+        kinds = [(column.name, dtype(column.type)) for column in origin.columns]
+        kept = [pl.col(name) if made.schema.get(name) == kind else pl.lit(None, kind).alias(name) for name, kind in kinds]
+        places = [pl.lit(None, pl.Int32).alias(PARTITION), pl.lit(None, pl.Int64).alias(OFFSET)]
+        return cls(origin, made.select(*kept, *places))
+
+    def arrived(self, frame: pl.DataFrame) -> tuple[Originals, pl.DataFrame]:
+        """The records that a frame brought along, and the frame with their rows."""
+        if ORIGINAL not in frame.columns:
+            return self, frame
+        return Originals(self.origin, frame.select(ORIGINAL).unnest(ORIGINAL)), frame.drop(ORIGINAL).with_row_index(ROW)
+
+    def beside(self, frame: pl.DataFrame, *, places: bool) -> pl.DataFrame:
+        """The frame, whose records bring along what they were, and on demand where they stood."""
+        if self._records is None:
+            return frame
+        wanted = (*self.origin.columns.names, *((PARTITION, OFFSET) if places else ()))
+        came = self._records[frame.get_column(ROW)].select(pl.struct(*wanted).alias(ORIGINAL))
+        return (frame.drop(ROW, PARTITION, OFFSET, strict=False) if places else frame).hstack(came)
+
+    def late(self, step: str, late: pl.DataFrame, watermark: int, shard: int) -> list[Packet]:
+        """Late records for the late topic of their stream, with the window they missed."""
+        if not self.origin.keeps_late:
+            return []
+        if self._records is not None:
+            original = self._records[late.get_column(ROW)].select(self.origin.columns.names)
+        else:
+            original = late.select(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else self._unknown(late.height)
+        return [Packet(late_topic(self.origin.name), shard, late_records(original, late.select(START, STOP), step, watermark))]
+
+    def dead(self, step: str, bad: pl.DataFrame) -> Packet:
+        """Bad records for the dead letters of their stream, with the reason and the place they came from."""
+        if self._records is not None and ROW in bad.columns:
+            original = self._records[bad.get_column(ROW)]
+            places = original.select(PARTITION, OFFSET)
+            original = original.select(self.origin.columns.names)
+        else:
+            none = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
+            places = bad.select(PARTITION, OFFSET) if PARTITION in bad.columns else none
+            original = bad.drop(REASON, PARTITION, OFFSET, strict=False)
+        return Packet(dead_topic(self.origin.name), 0, dead_letters(original, places, step, bad.get_column(REASON)))
+
+    def _unknown(self, count: int) -> pl.DataFrame:
+        """What is late is a result, not a record of the stream: its columns are empty."""
+        none = pl.from_arrow(self.origin.columns.empty_table())
+        assert isinstance(none, pl.DataFrame)
+        return none.clear(count)
+
+
+def decoded(origin: Origin, records: pl.DataFrame) -> tuple[pl.DataFrame, Packet | None]:
+    """The records that their source could decode; the others are dead letters as they came."""
+    if PROBLEM not in records.columns:
+        return records, None
+    problems = records.get_column(PROBLEM)
+    letters = None
+    if problems.null_count() < records.height:
+        letters = Packet(dead_topic(origin.name), 0, undecoded(records.filter(problems.is_not_null()), origin.name))
+        records = records.filter(problems.is_null())
+    return records.drop(PROBLEM, RECORD), letters
