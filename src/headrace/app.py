@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Names
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
+from headrace.core.names import Names
 from headrace.core.schema import SchemaLike, ddl
 from headrace.core.settings import Settings, load_settings
 from headrace.core.where import caller

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 import pyarrow as pa
 
 from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
+from headrace.core.names import Names, listed
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
-
-Names = str | Sequence[str]
 
 
 class Namer(Protocol):
@@ -27,15 +26,6 @@ class Namer(Protocol):
 def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:
     """Names of columns, or one, all of which a node has."""
     return tuple(column(node, name, role).name for name in listed(names))
-
-
-def listed(names: Names) -> tuple[str, ...]:
-    """One name or several, as several."""
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise PlanError(f"{names!r} names no columns", hint='give one name, or a list of them: ["country", "city"]')
-    return tuple(names)
 
 
 def refuse_twice(columns: pa.Schema, at: str | None) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Names
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
+from headrace.core.names import Names, listed
 from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
@@ -48,7 +48,7 @@ class Declaration:
         With `align` a job reads it at most so much event time ahead of the slowest other stream that is not idle.
         """
         at = caller()
-        keys, length = (key,) if isinstance(key, str) else tuple(key), None if align is None else duration(align)
+        keys, length = listed(key), None if align is None else duration(align)
         node = Source(name, schema_of(schema), at, keys, time, watermark, late, source, length)
         self._check_source(node)
         if source is not None:
@@ -62,7 +62,7 @@ class Declaration:
         With `source=hr.kafka("users", ...)` that is a compacted topic and its tombstones. Records of a key count in the order of the
         topic.
         """
-        at, keys = caller(), (key,) if isinstance(key, str) else tuple(key)
+        at, keys = caller(), listed(key)
         if not keys or not hasattr(source, "as_table"):
             raise PlanError(
                 f"table {name!r} has no key, or no source that tells what is removed", hint='key="id", source=hr.kafka(...)', where=at
@@ -77,7 +77,7 @@ class Declaration:
         Under a key that does not hold their own key, a view has the latest of the results, by event time.
         """
         at = caller()
-        keys = ((key,) if isinstance(key, str) else tuple(key)) or stream.node.keys
+        keys = listed(key) or stream.node.keys
         if not keys:
             raise PlanError(
                 f"view {name!r}: nothing tells the records of {stream.name!r} apart",

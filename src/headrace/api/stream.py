@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, Names, columns_of, listed, refuse_twice, refuse_without_ttl
+from headrace.api.arguments import Namer, columns_of, refuse_twice, refuse_without_ttl
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
+from headrace.core.names import Names, listed
 from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where

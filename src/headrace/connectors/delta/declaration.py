@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.connectors.targets import need_client
+from headrace.connectors.lake import LakeTable
+from headrace.core.names import Names, listed
 
 if TYPE_CHECKING:
     from headrace.connectors.delta.output import DeltaOutput
 
 
 @dataclass(frozen=True)
-class DeltaTarget:
+class DeltaTarget(LakeTable):
     """A Delta table; see `delta`."""
 
     directory: Path
-    key: tuple[str, ...] = ()
-    append_only: bool = False
-    compact_every: int = 100
-
-    @property
-    def replaces(self) -> bool:
-        return True
-
-    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
-        """Raise if the client is missing: before anything runs."""
-        need_client("deltalake", "the client for Delta tables", "delta")
+    client = ("deltalake", "the client for Delta tables", "delta")
 
     def output(self, columns: pa.Schema, key: tuple[str, ...]) -> DeltaOutput:
         """The table as a job writes it."""
@@ -42,7 +32,7 @@ class DeltaTarget:
         return f"Delta table {self.directory}"
 
 
-def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: bool = False, compact_every: int = 100) -> DeltaTarget:
+def delta(directory: str | Path, *, key: Names = (), append_only: bool = False, compact_every: int = 100) -> DeltaTarget:
     """A Delta table as the target of a sink, exactly once: one commit for each epoch, which holds its number.
 
     Facts are added or, with `key`, replace earlier ones; results that change replace and remove rows by their key. The table is made if
@@ -52,4 +42,4 @@ def delta(directory: str | Path, *, key: str | Sequence[str] = (), append_only: 
     >>> str(delta("lake/views_per_url"))
     'Delta table lake/views_per_url'
     """
-    return DeltaTarget(Path(directory), (key,) if isinstance(key, str) else tuple(key), append_only, compact_every)
+    return DeltaTarget(Path(directory), key=listed(key), append_only=append_only, compact_every=compact_every)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.connectors.targets import need_client
+from headrace.connectors.lake import LakeTable
 from headrace.core.errors import SettingsError
+from headrace.core.names import Names, listed
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
@@ -18,27 +18,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IcebergTarget:
+class IcebergTarget(LakeTable):
     """A table of an Iceberg catalog; see `iceberg`."""
 
     table: str
     warehouse: Path
     catalog: Secret
-    key: tuple[str, ...] = ()
-    append_only: bool = False
-    compact_every: int = 100
+    client = ("pyiceberg.catalog.sql", "the client for Iceberg tables", "iceberg")
 
     def __post_init__(self) -> None:
         if len(self.table.split(".")) < 2 or not all(self.table.split(".")):
             raise SettingsError(f"{self.table!r} is no name of an Iceberg table", hint='"namespace.table"')
-
-    @property
-    def replaces(self) -> bool:
-        return True
-
-    def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
-        """Raise if the client is missing: before anything runs."""
-        need_client("pyiceberg.catalog.sql", "the client for Iceberg tables", "iceberg")
 
     def output(self, columns: pa.Schema, key: tuple[str, ...]) -> IcebergOutput:
         """The table as a job writes it."""
@@ -55,7 +45,7 @@ def iceberg(
     *,
     warehouse: str | Path,
     catalog: str | Secret | None = None,
-    key: str | Sequence[str] = (),
+    key: Names = (),
     **options: Any,
 ) -> IcebergTarget:
     """A table of an Iceberg catalog as the target of a sink, exactly once: one transaction for each epoch, with its number in a property.
@@ -72,4 +62,4 @@ def iceberg(
     place = Path(warehouse)
     address = catalog if catalog is not None else f"sqlite:///{place.absolute()}/catalog.db"
     hidden = address if isinstance(address, Secret) else Secret(address)
-    return IcebergTarget(table, place, hidden, (key,) if isinstance(key, str) else tuple(key), **options)
+    return IcebergTarget(table, place, hidden, key=listed(key), **options)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.connectors.targets import need_client
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
+from headrace.core.names import listed
 from headrace.core.schema import TIMESTAMP, type_name
 from headrace.core.secret import Secret
 from headrace.schema.formats import Format, Json, Plain, format_of
@@ -165,8 +166,7 @@ def kafka(
     """
     hidden = {name: Secret(value) if isinstance(value, str) and _secret(name) else value for name, value in (settings or {}).items()}
     key, patience = options.pop("key", ()), duration(options.pop("patience", "2 minutes"))
-    columns = (key,) if isinstance(key, str) else tuple(key)
-    return KafkaTopic(topic, servers, format_of(format), settings=hidden, key=columns, patience=patience, **options)
+    return KafkaTopic(topic, servers, format_of(format), settings=hidden, key=listed(key), patience=patience, **options)
 
 
 def _secret(name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pyarrow as pa
 from headrace.connectors.targets import need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
+from headrace.core.names import Names, listed
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     table: str,
     *,
     dsn: str | Secret,
-    key: str | Sequence[str] = (),
+    key: Names = (),
     append_only: bool = False,
     create: bool = True,
     patience: Duration = "2 minutes",
@@ -79,4 +79,4 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     PostgresTable(table='views_per_url', dsn=Secret(***), key=(), ...)
     """
     hidden = dsn if isinstance(dsn, Secret) else Secret(dsn)
-    return PostgresTable(table, hidden, (key,) if isinstance(key, str) else tuple(key), append_only, create, duration(patience))
+    return PostgresTable(table, hidden, listed(key), append_only, create, duration(patience))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 from headrace.connectors.targets import Changeable, need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
+from headrace.core.names import Names, listed
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RedisKeys(Changeable):
         return f"{self.form} {self.name} of Redis"
 
 
-def redis(name: str, *, url: str | Secret, key: str | Sequence[str] = (), ttl: Duration | None = None, **options: Any) -> RedisKeys:
+def redis(name: str, *, url: str | Secret, key: Names = (), ttl: Duration | None = None, **options: Any) -> RedisKeys:
     """Keys of Redis as the target of a sink: the latest row of each key, exactly once.
 
     In the form "hash", `{name}:<key>` is a hash with a field for each column that has a value; as "string" it is the row as JSON; as
@@ -85,4 +85,4 @@ def redis(name: str, *, url: str | Secret, key: str | Sequence[str] = (), ttl: D
     hidden = url if isinstance(url, Secret) else Secret(url)
     lasting = None if ttl is None else duration(ttl)
     patience = duration(options.pop("patience", "2 minutes"))
-    return RedisKeys(name, hidden, (key,) if isinstance(key, str) else tuple(key), ttl=lasting, patience=patience, **options)
+    return RedisKeys(name, hidden, listed(key), ttl=lasting, patience=patience, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from headrace.connectors.search.documents import searched
 from headrace.connectors.targets import Changeable, need_client
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
+from headrace.core.names import Names, listed
 
 if TYPE_CHECKING:
     from headrace.connectors.search.output import SearchOutput
@@ -94,8 +94,8 @@ def search(
     place: str | Path,
     *,
     index: str | None = None,
-    key: str | Sequence[str] = (),
-    fields: str | Sequence[str] | None = None,
+    key: Names = (),
+    fields: Names | None = None,
     **options: Any,
 ) -> SearchDirectory | SearchService:
     """An index for searching text as the target of a sink: results as documents, the latest of each key, or fact by fact.
@@ -112,8 +112,8 @@ def search(
     >>> str(search("http://localhost:9200", index="products"))
     'index products of http://localhost:9200'
     """
-    columns = (key,) if isinstance(key, str) else tuple(key)
-    looked = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
+    columns = listed(key)
+    looked = None if fields is None else listed(fields)
     if urlsplit(str(place)).scheme in ("http", "https"):
         if index is None:
             raise SettingsError("a search service has many indexes", hint='search("http://...", index="products")')
