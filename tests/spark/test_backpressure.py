@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,50 +14,30 @@ import headrace as hr
 from headrace.jobs import running
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.report import epochs
+from tests.support.http_service import HttpService, served
 
 BOUND, FIRST, MORE = 20, 60, 240
 
 
-class Slow(ThreadingHTTPServer):
+class Slow(HttpService):
     """Takes some records at once, and no more until it is let go on."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.taken: dict[str, int] = {}
+        super().__init__()
         self.stuck, self.on = threading.Event(), threading.Event()
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1
-
-    def do_POST(self) -> None:
-        service = self.server
-        assert isinstance(service, Slow)
-        record = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if len(service.taken) >= BOUND // 2:
-            service.stuck.set()
-            service.on.wait()
-        service.taken[self.headers["Idempotency-Key"]] = record["n"]
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing to say."""
+    def answer(self, headers: Mapping[str, str], record: dict[str, Any]) -> int:
+        if len(self.taken) >= BOUND // 2:
+            self.stuck.set()
+            self.on.wait()
+        return super().answer(headers, record)
 
 
 @pytest.fixture
 def slow() -> Iterator[Slow]:
-    with Slow() as service:
-        thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with served(Slow()) as service:
         yield service
         service.on.set()
-        service.shutdown()
-        thread.join()
 
 
 def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
@@ -67,7 +45,7 @@ def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
 ) -> None:
     monkeypatch.setattr(running, "ROWS_PER_EPOCH", BOUND)
     app = hr.App("alerts", home=tmp_path)
-    app.sink(app.stream("readings", schema="n int"), hr.http(f"http://127.0.0.1:{slow.server_port}/"), name="alerts")
+    app.sink(app.stream("readings", schema="n int"), hr.http(slow.url), name="alerts")
     place = JobDirectory(tmp_path, "alerts")
     _send(app, range(FIRST))
     seen: list[tuple[int, int]] = []
@@ -85,7 +63,7 @@ def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
     looking.join()
     report = app.run(until="caught-up")
     assert seen == [(0, 1)]
-    assert sorted(slow.taken.values()) == list(range(FIRST + MORE))
+    assert sorted(record["n"] for record in slow.taken.values()) == list(range(FIRST + MORE))
     record = place.record()
     assert record is not None
     counted = epochs(app.log, "alerts", record)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,43 +14,22 @@ from headrace.core import failpoints
 from headrace.testing.conformance import COLUMNS, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from tests.support.http_service import HttpService, served
 
 
-class Service(ThreadingHTTPServer):
-    """Takes each idempotency key once; answers what `answers` says first, then 200, and 422 to what is bad."""
-
-    daemon_threads = True
+class Service(HttpService):
+    """Answers what `answers` says first, then 200, and 422 to what is bad."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.taken: dict[str, dict[str, Any]] = {}
+        super().__init__("/alerts?from=test")
         self.answers: list[int] = []
         self.headers: list[dict[str, str]] = []
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/alerts?from=test"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    wbufsize = -1  # an answer in one piece: two would wait for each other
-
-    def do_POST(self) -> None:
-        service = self.server
-        assert isinstance(service, Service)
-        record = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        service.headers.append(dict(self.headers))
-        status = service.answers.pop(0) if service.answers else 422 if record["note"] == "bad" else 200
-        if status == 200:
-            service.taken.setdefault(self.headers["Idempotency-Key"], record)
-        self.send_response(status)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"ok" if status == 200 else b"no")
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing to say."""
+    def answer(self, headers: Mapping[str, str], record: dict[str, Any]) -> int:
+        self.headers.append(dict(headers))
+        if self.answers:
+            return self.answers.pop(0)
+        return 422 if record["note"] == "bad" else super().answer(headers, record)
 
 
 class HttpSubject(Subject):
@@ -72,12 +48,8 @@ class HttpSubject(Subject):
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    with Service() as service:
-        thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with served(Service()) as service:
         yield service
-        service.shutdown()
-        thread.join()
 
 
 def test_a_repeated_epoch_has_the_keys_of_the_first_try(service: Service) -> None:
