@@ -6,7 +6,7 @@ does not need never leaves the packet. A record for which Spark raises an error 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -29,24 +29,22 @@ from headrace.plan.expressions.nodes import Foreign
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
 from headrace.spark.schema import DDL
-from headrace.spark.worker import settle
+from headrace.spark.stage import Both, Stage
 
 _WIRE = "_wire"
 _SHAPE = f"{_WIRE} struct<{DDL.replace(' ', ': ').replace(',:', ',')}>"
-_Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequence[Cut]) -> DataFrame:
     """The rows of the wire behind some cuts: what went into one goes on with Spark's answers, everything else passes."""
-    stage: _Stage = _Spread(cuts[0].name, _needed(cuts[0]))
+    stage: Stage = _Spread(cuts[0].name, _needed(cuts[0]))
     for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
         spread = rows.mapInArrow(stage, ", ".join(part for part in (_SHAPE, ddl(_needed(cut))) if part))
         answers = [_answer(spark, spread, typed).alias(f"answer{place}") for place, typed in enumerate(cut.expressions)]
         rows = spread.select(_WIRE, *answers)
         stage = _Gather(program, cut.name)
         if following is not None:
-            # In one Python worker: each that takes part in a task costs a process.
-            stage = _Both(stage, _Spread(following.name, _needed(following)))
+            stage = Both(stage, _Spread(following.name, _needed(following)))
     return rows.mapInArrow(stage, DDL)
 
 
@@ -77,15 +75,14 @@ def _answer(spark: SparkSession, frame: DataFrame, typed: Typed) -> Column:
     return Column(utilities.column(tried))
 
 
-class _Spread:
+class _Spread(Stage):
     """Lets every record of a cut's packets follow its packet."""
 
     def __init__(self, cut: str, columns: pa.Schema) -> None:
         self._cut = cut
         self._columns = columns
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place, target in enumerate(batch.column("target").to_pylist()):
                 yield self._packet(batch.slice(place, 1))
@@ -103,15 +100,14 @@ class _Spread:
         yield from pa.table([nothing, *columns], names=[_WIRE, *self._columns.names]).combine_chunks().to_batches()
 
 
-class _Gather:
+class _Gather(Stage):
     """Puts each packet and Spark's answers to its records together again, and goes on behind the cut."""
 
     def __init__(self, program: Program, cut: str) -> None:
         self._program = program
         self._cut = cut
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packet: dict[str, Any] = {}
         frame, answers = pl.DataFrame(), list[pa.RecordBatch]()
         for batch in batches:
@@ -136,18 +132,7 @@ class _Gather:
         found = pl.from_arrow(answers.drop_columns([_WIRE]).rename_columns(names))
         assert isinstance(found, pl.DataFrame)
         result = self._program.resume(self._cut, frame.hstack(found), time, packet["shard"])
-        return wire.batch(wire.lines(result.packets, result.accounting, (), time, packet["shard"]))
-
-
-class _Both:
-    """Two stages as one."""
-
-    def __init__(self, first: _Stage, second: _Stage) -> None:
-        self._first = first
-        self._second = second
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return self._second(self._first(batches))
+        return wire.handed_on(result, time, packet["shard"])
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:

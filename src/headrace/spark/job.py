@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 
 class Packed:
-    """A program that travels as bytes, without the user's functions, and is unpacked where it is first used."""
+    """A program that travels as bytes, without the user's functions, and is unpacked where it is first used.
+
+    What every epoch is planned by is beside it: the event time of each source, and whether windows go by the wall clock.
+    """
 
     def __init__(self, program: Program) -> None:
+        self.times = {name: origin.time for name, origin in program.origins.items()}
+        self.clocked = program.clocked
         self._content: bytes | None = None
         self._program: Program | None = program
 
@@ -35,7 +40,7 @@ class Packed:
 
     def __getstate__(self) -> dict[str, Any]:
         content = self._content if self._content is not None else cloudpickle.dumps(self.program.shipped())  # type: ignore[no-untyped-call]
-        return {"_content": content, "_program": None}
+        return {**self.__dict__, "_content": content, "_program": None}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from headrace.operators.contract import Stateful
 from headrace.operators.packet import Packet
 from headrace.operators.passage import Place
 from headrace.spark import wire
+from headrace.spark.held import held
 from headrace.spark.job import Job
 from headrace.spark.worker import leave_state, settle
 from headrace.spark.writing import Writing
@@ -23,8 +24,6 @@ from headrace.spark.writing import Writing
 _NAME, _BLOB = StructType().add("name", StringType()), StructType().add("blob", BinaryType())
 _MANIFEST = "manifest"
 _Line = Row(*wire.SCHEMA.names)
-# The decoded state of each operator and shard that this worker has met, and the epoch it is of. Workers live over many epochs.
-_held: dict[tuple[str, str, int], tuple[int, Stateful]] = {}
 
 
 class Level(StatefulProcessor):
@@ -63,7 +62,7 @@ class Level(StatefulProcessor):
             made += result.packets
             accounting.unite(result.accounting)
             manifest["operators"][name] = state.manifest()
-            _held[self._job.id, name, shard] = (time.epoch, state)
+            held.keep(self._job.id, name, shard, (time.epoch, state))
         leave_state()
         manifest["epoch"] = time.epoch
         self._blobs.updateValue((_MANIFEST,), (json.dumps(manifest).encode(),))
@@ -82,7 +81,7 @@ class Level(StatefulProcessor):
 
     def _state(self, name: str, shard: int, manifest: dict[str, Any], store: _SparkStore) -> Stateful:
         """The state as of the last committed epoch: from this worker's memory if it is that, else read."""
-        epoch, state = _held.pop((self._job.id, name, shard), (-1, self._job.program.operators[name].fresh()))
+        epoch, state = held.take(self._job.id, name, shard) or (-1, self._job.program.operators[name].fresh())
         if epoch != manifest["epoch"]:
             state.restore(manifest["operators"].get(name), store)
         return state

@@ -94,8 +94,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Jobs that began before there were such windows have no clock in their offsets.
         before, taken_at = start.get("clock", BEGINNING), start.get("taken_at", BEGINNING)
         clock = max(before, now)
-        # Windows of the wall clock end without a record or a watermark that moves.
-        due = self._job.program.due(before, clock, taken_at)
+        due = self._job.packed.clocked and self._job.program.due(before, clock, taken_at)
         if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
             return start
         failpoints.reach("source.plan.after")
@@ -169,11 +168,15 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """How far a stream's event time is when the records ahead are taken in."""
         before = Progress.from_json(start["progress"][name])
         seen = before.observe(ahead.latest, now)
-        rule, time = self._job.watermarks[name], self._job.program.origins[name].time
+        rule, time = self._job.watermarks[name], self._job.packed.times[name]
         if isinstance(rule, LossBudget) and time is not None:
             times = Times(self._job.inputs[name], time, self._limit(name, now))
             seen = seen.learn(rule, times.lateness_ahead(_numbers(start["positions"][name]), ahead.position, before))
-        return seen if rule is None else seen.advance(rule, now, self._job.program.closing)
+        return seen if rule is None else seen.advance(rule, now, self._closing)
+
+    def _closing(self, moment: int) -> int:
+        # Only when a whole stream is silent is the program asked, and unpacked for that.
+        return self._job.program.closing(moment)
 
     def _limit(self, name: str, now: int) -> int:
         rule = self._job.watermarks[name]

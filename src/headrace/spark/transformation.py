@@ -23,7 +23,7 @@ from headrace.plan.expressions.kinds import plain
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
 from headrace.spark.schema import DDL
-from headrace.spark.worker import settle
+from headrace.spark.stage import Stage
 
 _MADE = "made"
 
@@ -33,7 +33,7 @@ def transformed(rows: DataFrame, program: Program, cut: Cut) -> DataFrame:
     # Both halves come from one shuffle, which Spark runs once: the source is not read a second time. For this no filter may
     # stand behind it, since Spark would move it ahead of the shuffle and make two of one: the stages sort out what is theirs.
     rows = rows.repartition("shard")
-    given = rows.mapInArrow(_Records(cut.name, _plain(cut.columns)), ddl(cut.columns))
+    given = rows.mapInArrow(_Records(cut.name, cut.columns), ddl(cut.columns))
     packed = _made(cut, given).mapInArrow(_Pack(cut, program.shards), DDL)
     return rows.unionByName(packed).repartition("shard").mapInArrow(_TakeBack(program, cut.name), DDL)
 
@@ -66,25 +66,20 @@ def _made(cut: Cut, given: DataFrame) -> DataFrame:
     return ordered.select(*(str(list(found).index(name)) for name in cut.made.names))
 
 
-def _plain(columns: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(one.name, plain(one.type)) for one in columns])
-
-
-class _Records:
+class _Records(Stage):
     """The records of a cut's packets as rows."""
 
     def __init__(self, cut: str, columns: pa.Schema) -> None:
         self._cut = cut
         self._columns = columns
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for blob in batch.filter(pc.equal(batch.column("target"), self._cut)).column("blob"):
                 yield from typed_table(decode(blob.as_py()), self._columns).combine_chunks().to_batches()
 
 
-class _Pack:
+class _Pack(Stage):
     """Rows as packets that have a shard but do not know their epoch."""
 
     def __init__(self, cut: Cut, shards: int) -> None:
@@ -93,8 +88,7 @@ class _Pack:
         self._columns = list(cut.made.names)
         self._shards = shards
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         shard = context.partitionId() % self._shards if context is not None else 0
         for batch in batches:
@@ -105,15 +99,14 @@ class _Pack:
                 yield pa.RecordBatch.from_pylist([known], schema=wire.SCHEMA)
 
 
-class _TakeBack:
+class _TakeBack(Stage):
     """Takes what the function made back into the program; a beat of the same shard tells the time."""
 
     def __init__(self, program: Program, cut: str) -> None:
         self._program = program
         self._cut = cut
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pl.DataFrame] = []
         time, home = None, 0
         for batch in batches:
@@ -129,4 +122,4 @@ class _TakeBack:
         if waiting:
             assert time is not None, "every shard has a beat"
             result = self._program.take_back(self._cut, pl.concat(waiting), time)
-            yield wire.batch(wire.lines(result.packets, result.accounting, (), time, home))
+            yield wire.handed_on(result, time, home)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headrace.operators.accounting import Accounting
 from headrace.operators.blob import decode, encode
 from headrace.operators.packet import Packet
+from headrace.operators.passage import Result
 from headrace.operators.time import EpochTime
 
 SCHEMA = pa.schema([
@@ -46,6 +47,11 @@ def batch(made: list[Line]) -> pa.RecordBatch:
     """Lines as the columns that Spark takes from a reader."""
     columns = zip(*made, strict=True) if made else [()] * len(SCHEMA)
     return pa.RecordBatch.from_arrays([pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def handed_on(result: Result, time: EpochTime, home: int) -> pa.RecordBatch:
+    """What a stage hands on that has no beats to give."""
+    return batch(lines(result.packets, result.accounting, (), time, home))
 
 
 def packets(arrived: Iterable[Fields]) -> Iterator[Packet]:

@@ -23,7 +23,7 @@ from headrace.operators.packet import Packet
 from headrace.operators.sides import OFFSET, PARTITION, dead_letters, dead_topic
 from headrace.spark import wire
 from headrace.spark.job import Job
-from headrace.spark.worker import settle
+from headrace.spark.stage import Stage
 
 
 class Writing:
@@ -95,14 +95,13 @@ def changes_of(frame: pl.DataFrame, key: tuple[str, ...]) -> Changes:
     return Changes(frame.unique(subset=list(key), keep="last", maintain_order=True))
 
 
-class Written:
+class Written(Stage):
     """Writing as a stage of its own, behind steps that Spark evaluates or where no operator stands before the sinks."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         writing = Writing(self._job)
         for batch in batches:
             writing.take_rows(batch.to_pylist())

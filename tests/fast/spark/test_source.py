@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 import headrace as hr
@@ -120,3 +122,18 @@ def test_two_streams_are_read_side_by_side_in_event_time(planner: Planner) -> No
     planner.send("web", 3600)
     assert planner.plan() is None
     assert latest(planner.plan(until="caught-up"), "web") == 3600
+
+
+def test_who_plans_epochs_unpacks_the_program_only_for_what_it_alone_tells(planner: Planner) -> None:
+    visits = stream(planner, "visits", hr.bounded("0s", idle="1 minute"))
+    planner.app.view("counts", visits.window(hr.tumbling("10s"), by="key").agg(visits="count(*)"))
+    planner.send("visits", 5)
+    shipped = cloudpickle.dumps(job_of(planner.app.plan(), Record("planned-1", 2, 1, ""), planner.app.log, until=None))
+    reader = JobReader(replace(pickle.loads(shipped), clock=planner.clock))
+    first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert first["epoch"] == 1
+    assert reader._job.packed._program is None
+    planner.clock.advance(timedelta(minutes=2))
+    # The whole stream is silent: the program says when its last window ends.
+    assert reader.latestOffset(first, ReadAllAvailable())["watermark"] == ManualClock().now() + 10 * 1_000_000
+    assert reader._job.packed._program is not None
