@@ -14,10 +14,18 @@ UNFINISHED = re.compile(r"\bNotImplementedErro[r]|\bTOD[O]\b|\bFIXM[E]\b|\bXX[X]
 
 
 def tracked(pattern: str = "") -> list[Path]:
+    if not (ROOT / ".git").exists():
+        return unpacked(pattern)
     listed = subprocess.run(
         ["git", "ls-files", "-z", *([pattern] if pattern else [])], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def unpacked(pattern: str) -> list[Path]:
+    """The files of a source distribution, without what commands made there."""
+    found = (ROOT / "src").rglob("*") if pattern == "src" else ROOT.rglob(pattern or "*")
+    return [file for file in found if file.is_file() and not any(part.startswith(".") for part in file.relative_to(ROOT).parts)]
 
 
 def places_of(expression: re.Pattern[str], files: list[Path]) -> list[str]:
