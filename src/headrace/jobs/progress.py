@@ -40,7 +40,9 @@ class Progress:
     def __str__(self) -> str:
         time = f"{self.watermark:%Y-%m-%d %H:%M:%S}" if self.watermark else "none yet"
         chosen = "".join(f"   {name} bounded by {spelled(bound)}" for name, bound in self.bounds.items())
-        hot = "".join(f"   hot key {key.key} {key.share:.0%} of {key.step}" for key in self.hot_keys[:1])
+        # One that all meets on one shard is worth more of the line than one with a larger share that costs nothing.
+        worst = sorted(self.hot_keys, key=lambda hot: not hot.trouble)[:1]
+        hot = "".join(f"   hot key {key.key} {key.share:.0%} of {key.step}" for key in worst)
         rows = f"{self.taken:,} rows   {self.rate:,.0f} rows/s   lag {self.waiting:,} rows"
         return f"epoch {self.epoch:,}   {rows}   watermark {time}{chosen}{hot}"
 

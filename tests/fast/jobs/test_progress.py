@@ -37,7 +37,7 @@ def test_a_job_says_which_key_is_hot_once_it_may_have_met_one() -> None:
 
     def met() -> list[HotKey]:
         asked.append(observer.epoch)
-        return [HotKey("clicks.dedup", '{"page":"[b]"}', 0.92, gathers=True), HotKey("clicks.window", "{}", 0.2, gathers=False)]
+        return [HotKey("clicks.window", "{}", 0.95, gathers=False), HotKey("clicks.dedup", '{"page":"[b]"}', 0.92, gathers=True)]
 
     observer = Observer({}, {}, met)
     for epoch in (0, 1, 2, 8, 9, 10):
