@@ -44,6 +44,28 @@ class State(NamedTuple):
     rolling: int
     deleted: int
 
+    def shown(self) -> State:
+        """After an append that readers may see before it is durable."""
+        return self._replace(visible=self.written, visible_position=self.position)
+
+    def synced(self, then: State) -> State:
+        """After a sync of what was written in the state `then`."""
+        return self._replace(
+            durable=then.written,
+            durable_position=then.position,
+            visible=max(self.visible, then.written),
+            visible_position=max(self.visible_position, then.position),
+            syncing=0,
+        )
+
+    def rolled(self, segment: int, first: int) -> State:
+        """After a new segment took the place of the active one; its first append will be at the position `first`."""
+        return self._replace(
+            segment=segment, position=first, entries=0, durable_position=first, visible_position=first,
+            # An empty segment is made anew under its old name: who has it open must see that.
+            cuts=self.cuts + (self.entries == 0), layout=self.layout + 1, rolling=0,
+        )  # fmt: skip
+
 
 _WORDS = struct.Struct(f"<{len(State._fields)}q")
 SIZE = _WORDS.size + 8

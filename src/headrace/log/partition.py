@@ -21,14 +21,14 @@ from headrace.log.active import ActiveSegment, Body
 from headrace.log.bell import Watch
 from headrace.log.checksum import checksum
 from headrace.log.disk import Disk, File
-from headrace.log.errors import DiskFailed, Fenced, RecordLost, TopicDeleted, closed_log
+from headrace.log.errors import DiskFailed, RecordLost, TopicDeleted, closed_log
 from headrace.log.head import Head, State
 from headrace.log.layout import Layout, Stored
 from headrace.log.mark import RESERVED, START, store_mark
 from headrace.log.recovery import recover
 from headrace.log.segment import MERGING, WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, without_merged
 from headrace.log.topic import Topic
-from headrace.log.writers import NOBODY, Author, Last
+from headrace.log.writers import Author, Last
 
 _log = logging.getLogger(__name__)
 # How many offsets may be seen before they are durable until that is noted again: as many as there are, within these bounds.
@@ -263,9 +263,11 @@ class Partition:
     def _appended(self, state: State, bodies: Sequence[Body], author: Author, *, visible: bool) -> tuple[State, Appended | None]:
         """Write an append, or find that it was made before; None if the segment has no room for it."""
         assert self._active is not None
-        done = self._repeated(author)
-        if done is not None or not self._has_room(state, bodies):
-            return state, done
+        made = self._active.writers.made(author)
+        if made is not None:
+            return state, Appended(self.index, made.base, made.next, repeated=True)
+        if not self._has_room(state, bodies):
+            return state, None
         if visible:
             state = self._reserved(state, sum(body.stored.batch.num_rows for body in bodies))
         now = self.clock.now()
@@ -276,26 +278,11 @@ class Partition:
                 self._cut(state)
             raise
         if visible:
-            after = after._replace(visible=after.written, visible_position=after.position)
+            after = after.shown()
         self._head.store(after)
         last = Last(author.generation, author.sequence, state.written, after.written, now)
         self._active.remember(after, author.writer, last, max(body.stored.max_time for body in bodies))
         return after, Appended(self.index, state.written, after.written)
-
-    def _repeated(self, author: Author) -> Appended | None:
-        assert self._active is not None
-        last = self._active.writers.get(author.writer) if author.writer != NOBODY else None
-        if last is None:
-            return None
-        if last.generation > author.generation:
-            raise Fenced(
-                f"writer {author.writer:x} of generation {author.generation} was replaced by generation {last.generation}",
-                why="its appends would mix with those of its successor",
-                hint="stop this writer; the new one goes on",
-            )
-        if author.sequence > last.sequence:
-            return None
-        return Appended(self.index, last.base, last.next, repeated=True)
 
     def _reserved(self, state: State, count: int) -> State:
         """Note durably that offsets of the next `count` records may be seen before the records are durable."""
@@ -331,11 +318,7 @@ class Partition:
             if not self.disk.exists(path):
                 self._head.store(state)
             raise
-        state = state._replace(
-            segment=segment.base, position=segment.first, entries=0, durable_position=segment.first, visible_position=segment.first,
-            # An empty segment is made anew under its old name: who has it open must see that.
-            cuts=state.cuts + (state.entries == 0), layout=state.layout + 1, rolling=0,
-        )  # fmt: skip
+        state = state.rolled(segment.base, segment.first)
         self._head.store(state)
         self._opened_for(state)
         return state
@@ -351,7 +334,7 @@ class Partition:
         except OSError:
             self._forget_unsynced(state)
             raise
-        state = _durable(state, state)
+        state = state.synced(state)
         self._head.store(state)
         return state
 
@@ -410,7 +393,7 @@ class Partition:
             raise self._failure("sync", error) from error
         with self._locked("sync") as found:
             same = found.segment == state.segment and found.cuts == state.cuts
-            now = _durable(found, state) if same else found
+            now = found.synced(state) if same else found
             self._head.store(now)
         return now
 
@@ -434,14 +417,3 @@ class Partition:
 
     def _deleted(self) -> TopicDeleted:
         return TopicDeleted(f"topic {self.topic.name!r} was deleted", hint="create it again, or stop using it")
-
-
-def _durable(now: State, synced: State) -> State:
-    """The state after a sync of what was written in the state `synced`."""
-    return now._replace(
-        durable=synced.written,
-        durable_position=synced.position,
-        visible=max(now.visible, synced.written),
-        visible_position=max(now.visible_position, synced.position),
-        syncing=0,
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.log.checksum import checksum
-from headrace.log.errors import CorruptLog
+from headrace.log.errors import CorruptLog, Fenced
 
 NOBODY = 0
 # Ids drawn at random have the top bit: only these may be forgotten when they have been silent for long.
@@ -59,6 +59,19 @@ class Writers:
 
     def get(self, writer: int) -> Last | None:
         return self._last.get(writer)
+
+    def made(self, author: Author) -> Last | None:
+        """The append that an author is about to repeat; None if it is a new one. A writer that was replaced is refused."""
+        last = self._last.get(author.writer) if author.writer != NOBODY else None
+        if last is None:
+            return None
+        if last.generation > author.generation:
+            raise Fenced(
+                f"writer {author.writer:x} of generation {author.generation} was replaced by generation {last.generation}",
+                why="its appends would mix with those of its successor",
+                hint="stop this writer; the new one goes on",
+            )
+        return last if author.sequence <= last.sequence else None
 
     def learn(self, entries: np.ndarray) -> None:
         """Take in index entries in their order; the frames of one append count as one."""
