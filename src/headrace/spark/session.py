@@ -77,6 +77,9 @@ def session(
         "spark.speculation": "false",
         # Counting rows costs as much as writing them; jobs count their own.
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        # Each epoch writes its changes; every so many Spark writes out the rest too, and an epoch waits for that. The price is that a
+        # job which starts again reads the changes of so many epochs.
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "50",
         **{f"spark.executorEnv.{name}": value for name, value in WORKERS.items()},
         **MEANING,
         **QUIET,
