@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.operators.expressions.strict import Numbers, Words, high, polynomial, with_high, without_low
+from headrace.operators.expressions.strict import EXP, Numbers, Words, high, polynomial, with_high, without_low
 
 _BASES = np.array([1.0, 1.5])
 _LOG2_OF_BASES_HIGH = np.array([0.0, 5.84962487220764160156e-01])
@@ -13,13 +13,6 @@ _LOG = (
     5.99999999999994648725e-01, 4.28571428578550184252e-01, 3.33333329818377432918e-01, 2.72728123808534006489e-01,
     2.30660745775561754067e-01, 2.06975017800338417784e-01,
 )  # fmt: skip
-_EXP = (
-    1.66666666666666019037e-01,
-    -2.77777777770155933842e-03,
-    6.61375632143793436117e-05,
-    -1.65339022054652515390e-06,
-    4.13813679705723846039e-08,
-)
 _LN2, _LN2_HIGH, _LN2_LOW = 6.93147180559945286227e-01, 6.93147182464599609375e-01, -1.90465429995776804525e-09
 _OVERFLOW = 8.0085662595372944372e-0017
 _TWO_THIRDS_LN2, _TWO_THIRDS_LN2_HIGH, _TWO_THIRDS_LN2_LOW = (
@@ -111,7 +104,7 @@ def _exp2(upper: Numbers, lower: Numbers, y: Numbers) -> Numbers:
     z = u + v
     w = v - (z - u)
     square = z * z
-    t = z - square * polynomial(square, _EXP)
+    t = z - square * polynomial(square, EXP)
     r = (z * t) / (t - 2.0) - (w + z * w)
     z = 1.0 - (r - z)
     raised = high(z) + (n << 20)

@@ -16,7 +16,8 @@ Words: TypeAlias = npt.NDArray[np.int64]
 
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _INVERSE_LN2 = 1.44269504088896338700e00
-_EXP = (
+# Of e to the power of x, here and in powers.
+EXP = (
     1.66666666666666019037e-01,
     -2.77777777770155933842e-03,
     6.61375632143793436117e-05,
@@ -67,7 +68,7 @@ def exp(x: Numbers) -> Numbers:
     below = count * _LN2_LOW
     rest = np.where(reduced, above - below, x)
     square = rest * rest
-    c = rest - square * polynomial(square, _EXP)
+    c = rest - square * polynomial(square, EXP)
     plain = 1.0 - ((rest * c) / (c - 2.0) - rest)
     shifted = 1.0 - ((below - (rest * c) / (2.0 - c)) - above)
     power = count.astype(np.int64)
