@@ -16,6 +16,8 @@ from headrace.core.processes import end_remnants, identity
 from headrace.log.disk import PosixLock
 
 _SHARDS_PER_CORE = 2
+# The form of the state that operators keep: changed with it, so that no state is taken for what it is not.
+_STATE = 2
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Record:
     shards: int
     tasks: int
     plan: str
+    state: int = 1
+    """The form of what its operators keep."""
 
     def place_of(self, step: str) -> int:
         """Where a step stands in the plan; what the plan does not name comes last."""
@@ -54,11 +58,16 @@ class JobDirectory:
         return Record(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
     def begin(self, plan: str, cores: int) -> Record:
-        """The record of the job, written now if this is its first run; refused if the app has changed since."""
+        """The record of the job, written now if this is its first run; refused if the app, or the form of state, has changed since."""
         known = self.record()
         if known is None:
-            known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan)
+            known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan, _STATE)
             self._replace(self.path / "job.json", json.dumps(asdict(known), indent=1))
+        if known.state != _STATE:
+            raise JobError(
+                f"the state of job {self.name!r} has form {known.state}, and this version of Headrace reads form {_STATE}",
+                hint=f"go on with the version that wrote it, or remove {self.path} and its views to begin anew",
+            )
         if known.plan != plan:
             raise JobError(
                 f"app {self.name!r} is not the one that its job was started with:\n{_difference(known.plan, plan)}",

@@ -1,5 +1,6 @@
 """The directory of a job."""
 
+import json
 import subprocess
 import sys
 
@@ -41,6 +42,17 @@ def test_a_changed_app_does_not_go_on_with_the_old_state(directory):
     assert "- views.group: group by url: count(*) as n of views" in refused.value.fact
     assert "+ views.group: group by url: sum(n) as n of views" in refused.value.fact
     assert "another name" in refused.value.hint
+
+
+def test_state_in_the_form_of_another_version_is_refused(directory):
+    with directory.held():
+        directory.begin(PLAN, cores=1)
+        file = directory.path / "job.json"
+        file.write_text(json.dumps({name: value for name, value in json.loads(file.read_text()).items() if name != "state"}))
+        with pytest.raises(JobError) as refused:
+            directory.begin(PLAN, cores=1)
+    assert "has form 1" in refused.value.fact
+    assert "begin anew" in refused.value.hint
 
 
 def test_a_second_driver_is_refused_and_told_who_runs_the_job(directory):
