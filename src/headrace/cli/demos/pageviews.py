@@ -62,7 +62,7 @@ class PageViews:
         return self._observer.look(time.monotonic() - self._started, written, counted, progress)
 
     def looks(self, *, seconds: float | None) -> Iterator[Figures]:
-        """Looks at it until Ctrl-C; with `seconds`, until that time is over and everything is counted."""
+        """Looks at it until Ctrl-C; with `seconds`, until that time is over, there were page views, and all of them are counted."""
         with _interrupted() as stop:
             deadline = None
             while not stop.wait(_LOOK):
@@ -70,7 +70,7 @@ class PageViews:
                 yield figures
                 if deadline is not None and figures.lag_rows == 0:
                     return
-                if seconds is not None and deadline is None and figures.seconds >= seconds:
+                if seconds is not None and deadline is None and figures.seconds >= seconds and figures.written:
                     self.stop_visitors()
                     deadline = figures.seconds + _PATIENCE
                 if deadline is not None and figures.seconds > deadline:
