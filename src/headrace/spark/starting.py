@@ -73,20 +73,10 @@ def local_options() -> dict[str, str]:
     }
 
 
-# What runs once an epoch, as all planning does, is not worth the JVM's slow compiler: for minutes that took most of a core. Ten times as
-# many calls or turns of a loop make it worth it; what runs for each row has these at once.
-_HOT_ONLY = [
-    f"-XX:Tier4{name}={calls}"
-    for name, calls in (
-        ("InvocationThreshold", 50_000), ("MinInvocationThreshold", 6_000), ("CompileThreshold", 150_000), ("BackEdgeThreshold", 400_000)
-    )
-]  # fmt: skip
-
-
 def java_options(*, archive: Path | None = None) -> str:
     """Options of the JVM: it reads the archive of classes if there is one, or writes it at its end to where `archive` says."""
     # Some `chmod` are left to do for Hadoop, and this is the quick way to start them.
-    options = ["-Djdk.lang.Process.launchMechanism=VFORK", *_HOT_ONLY]
+    options = ["-Djdk.lang.Process.launchMechanism=VFORK"]
     if archive is not None:
         options.append(f'"-XX:ArchiveClassesAtExit={archive}"')
     elif ARCHIVE.exists():
