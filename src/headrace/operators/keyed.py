@@ -102,12 +102,10 @@ class KeyedState:
         since, self._serial = self._serial, content["serial"]
         kept = set(before).intersection(self._runs)
         gone, new = [run for run in before if run not in kept], [run for run in self._runs if run not in kept]
+        frames = {run.serial: self._rows[run.serial].frame for run in kept}
         if since > min((run.serial for run in new), default=self._serial):
             # Not what came after, but what was before an epoch that failed: which rows held then must be found again.
-            frames = {run.serial: self._rows[run.serial].frame for run in kept}
             self._index, self._rows, gone, new = Index(), {}, [], self._runs
-        else:
-            frames = {}
         for run in new:
             self._take_in(run.serial, frames[run.serial] if run.serial in frames else self._read(run.serial, store))
         for run in gone:
