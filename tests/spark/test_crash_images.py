@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,14 +29,16 @@ APP = """
 import headrace as hr
 
 app = hr.App("clicks", home={home!r})
-clicks = app.stream("clicks", schema="n int, url string, at timestamp", time="at", watermark=hr.bounded("5 seconds"))
+schema = "n int, url string, at timestamp, text string"
+clicks = app.stream("clicks", schema=schema, time="at", watermark=hr.bounded("5 seconds"))
+app.view("last_text", clicks.select("url", "text", "at").to_table(key="url", ttl=None))  # large: its state is in files
 app.view("per_minute", clicks.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"))
 per_url = clicks.group("url", ttl=None).agg(clicks="count(*)", last="max(n)")
 app.view("per_url", per_url)
 app.sink(per_url, hr.delta({home!r} + "/lake"), name="lake")
 app.sink(per_url, hr.search({home!r} + "/index"), name="index")
-app.sink(clicks, hr.log("kept"))
-app.sink(clicks, hr.parquet({home!r} + "/files"), name="files")
+app.sink(clicks.select("n", "at"), hr.log("kept"))
+app.sink(clicks.select("n", "at"), hr.parquet({home!r} + "/files"), name="files")
 """
 # Each failpoint on the way of an epoch that stays on this machine, and at which hit of a process: where it can, in the second epoch. Those
 # of the log itself have tests of their own.
@@ -93,6 +96,9 @@ def _check(home: Path) -> None:
     assert _by_url(app.read("per_url").to_pylist()) == expected, home.name
     assert _by_url(DeltaTable(home / "lake").to_pyarrow_table().to_pylist()) == expected, home.name
     assert _by_url(hr.search(home / "index").find("*", limit=100)) == expected, home.name
+    assert {row["url"]: row["text"] for row in app.read("last_text").to_pylist()} == {
+        f"/{n % URLS}": _text(n) for n in range(RECORDS - URLS, RECORDS)
+    }, home.name
     minutes = {(row["url"], row["window_start"].minute): row["clicks"] for row in app.read("per_minute").to_pylist()}
     assert minutes == Counter((f"/{n % URLS}", n // 15) for n in range(RECORDS)), home.name
     assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(RECORDS)), home.name
@@ -115,8 +121,13 @@ def _app(home: Path) -> hr.App:
 def _send(app: hr.App) -> None:
     with app.log.producer(acks="all") as producer:
         for n in range(RECORDS):
-            producer.send("clicks", {"n": n, "url": f"/{n % URLS}", "at": NOON + timedelta(seconds=4 * n)})
+            producer.send("clicks", {"n": n, "url": f"/{n % URLS}", "at": NOON + timedelta(seconds=4 * n), "text": _text(n)})
     app.log.close()
+
+
+def _text(n: int) -> str:
+    """Long, and not to be compressed much."""
+    return Random(n).randbytes(5_000).hex()
 
 
 def _digest(home: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import repair
+from headrace.spark.blob_files import BLOBS, all_files
 from tests.support.checkpoints import cut, empty, lose
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -61,3 +63,29 @@ def _send(app: hr.App, numbers: range) -> None:
 
 def _at(n: int) -> datetime:
     return NOON + timedelta(seconds=4 * n)
+
+
+def test_a_job_goes_on_exactly_from_before_a_torn_file_of_large_state(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("texts", home=tmp_path)
+    texts = app.stream("texts", schema="n int, text string", key="n")
+    app.view("latest", texts.to_table(key="n"))
+    for round_ in range(4):
+        with app.log.producer(acks="all") as producer:
+            for n in range(10 * round_, 10 * round_ + 20):
+                producer.send("texts", {"n": n, "text": _long(n + round_)})
+        app.run(until="caught-up")
+    written = sorted(all_files(JobDirectory(tmp_path, "texts").checkpoint / BLOBS), key=lambda file: file.epoch)
+    assert {file.epoch for file in written} == {1, 2, 3, 4}
+    cut(next(file.path for file in written if file.epoch == 3))
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 4 stands on blobs/1/\d+/3-.*, which is torn"):
+        app.run(until="end")
+    (step,) = repair(app.plan(), app.settings, app.log)
+    assert "the job goes back to epoch 2, whose state is whole" in step
+    assert app.run(until="caught-up").epoch == 4
+    expected = {n: _long(n + min(n // 10, 3)) for n in range(50)}
+    assert {row["n"]: row["text"] for row in app.read("latest").to_pylist()} == expected
+    app.run(until="end")
+
+
+def _long(seed: int) -> str:
+    return Random(seed).randbytes(2_000).hex()

@@ -52,6 +52,7 @@ app.view("per_url", views.group("url", ttl=None).agg(views="count(*)", last="max
 # Sums that rise and fall, so that those who lead change, and others come forth from far behind.
 scores = views.with_columns(player="number % 301", points="(number * 7919) % 1013 - 500").group("player", ttl=None).agg(score="sum(points)")
 app.view("best", scores.top(3, by="score"))
+app.view("each", views.to_table(key="number"))  # large: its state is in files
 app.view("per_hour", per_minute.window(hr.tumbling("1 hour")).agg(views="sum(views)"))
 app.sink(views.where("soundex(url) is not null and number % 2 = 0"), hr.log("even"))  # Spark evaluates soundex
 app.sink(views.where("number % 2 = 1"), hr.postgres("odd", dsn={dsn!r}), name="odd")
@@ -223,6 +224,8 @@ def _check(job: Job, accounting: list[dict[str, int | str]]) -> None:
         scores[number % 301] += (number * 7919) % 1013 - 500
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     assert sorted((row["player"], row["score"]) for row in job.app.read("best").to_pylist()) == sorted(best)
+    each = {row["number"]: (row["url"], row["at"]) for row in job.app.read("each").to_pylist()}
+    assert each == {number: (url, at) for url, number, at in job.records}
     even = job.app.log.read("even", columns=["number"])["number"].to_pylist()
     assert sorted(even) == list(range(0, RECORDS, 2))
     assert sorted(job.select("SELECT number FROM odd")) == [(number,) for number in range(1, RECORDS, 2)]

@@ -46,7 +46,7 @@ class Checkpoint:
     def state(self) -> StateFiles:
         """The files of the state as of each batch that is done with."""
         states = {batch: found.get("stateUniqueIds") or {} for batch, found in self._committed.items() if found is not None}
-        return StateFiles(self.path / "state", states)
+        return StateFiles(self.path, states)
 
     @cached_property
     def _committed(self) -> dict[int, dict[str, Any] | None]:

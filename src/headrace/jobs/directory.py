@@ -17,7 +17,7 @@ from headrace.log.disk import PosixLock
 
 _SHARDS_PER_CORE = 2
 # The form of the state that operators keep: changed with it, so that no state is taken for what it is not.
-_STATE = 2
+_STATE = 3
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A commit names, for each step with state and each of its partitions, the version of the state. A version is a snapshot (`.zip`, with files
 `.sst` that several snapshots share), or changes (`.changelog`) since the version before it. Beside each lies what its size and checksum
-are. Spark does not sync them.
+are. Large blobs are in files of our own. Nobody syncs them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import google_crc32c
+
+from headrace.spark.blob_files import BLOBS, BlobFile, all_files
 
 States = Mapping[str, Sequence[Sequence[str]]]
 """By steps and their partitions, what tells a version of the state from others of its number."""
@@ -43,9 +46,9 @@ class Needed:
 
 @dataclass(frozen=True)
 class StateFiles:
-    """The state of one job: where it is, and which versions each batch has committed."""
+    """The state of one job: the checkpoint that it is in, and which versions each batch has committed."""
 
-    path: Path
+    checkpoint: Path
     states: Mapping[int, States]
 
     def damaged(self, batch: int, *, thorough: bool) -> Path | None:
@@ -55,11 +58,21 @@ class StateFiles:
                 for file in self._needed(batch, step, partition):
                     if not file.whole(thorough=thorough):
                         return file.path
-        return None
+        # What an epoch has written, those after it stand on as well; that this one does not any more is not known.
+        torn = self._torn_by_content if thorough else self._torn_by_size
+        return next((file.path for file in torn if file.epoch <= batch + 1), None)
+
+    @cached_property
+    def _torn_by_size(self) -> list[BlobFile]:
+        return [file for file in all_files(self.checkpoint / BLOBS) if not file.whole(thorough=False)]
+
+    @cached_property
+    def _torn_by_content(self) -> list[BlobFile]:
+        return [file for file in all_files(self.checkpoint / BLOBS) if not file.whole(thorough=True)]
 
     def _needed(self, batch: int, step: str, partition: int) -> Iterator[Needed]:
         """The changes up to a batch, back to the last snapshot, or to the beginning."""
-        place = self.path / step / str(partition)
+        place = self.checkpoint / "state" / step / str(partition)
         while batch in self.states:
             version = f"{batch + 1}_{self.states[batch][step][partition][0]}"
             snapshot = place / f"{version}.zip"

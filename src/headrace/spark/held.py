@@ -1,9 +1,10 @@
-"""State that a Python worker of Spark keeps in memory for the next epoch: workers live over many epochs, and over many jobs."""
+"""What a Python worker of Spark keeps in memory for the next epoch: workers live over many epochs, and over many jobs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,24 +14,36 @@ if TYPE_CHECKING:
 PATIENCE = 300.0
 
 
+@dataclass
+class Kept:
+    """A shard of a level as of an epoch: the decoded state of its operators, and the files that it does not stand on any more.
+
+    Of each file it is known since which epoch nothing does.
+    """
+
+    epoch: int
+    states: dict[str, Stateful] = field(default_factory=dict)
+    spent: dict[str, int] = field(default_factory=dict)
+
+
 class Held:
-    """The decoded state of operators and shards, and the epoch it is of, by jobs."""
+    """What is kept of shards, by jobs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._jobs: dict[str, dict[tuple[str, int], tuple[int, Stateful]]] = {}
+        self._jobs: dict[str, dict[tuple[int, int], Kept]] = {}
         self._used_at: dict[str, float] = {}
 
-    def take(self, job: str, operator: str, shard: int) -> tuple[int, Stateful] | None:
+    def take(self, job: str, level: int, shard: int) -> Kept | None:
         """What is held of a shard. It is held no more: if the task fails, what it did to it must not be seen."""
-        return self._jobs.get(job, {}).pop((operator, shard), None)
+        return self._jobs.get(job, {}).pop((level, shard), None)
 
-    def keep(self, job: str, operator: str, shard: int, made: tuple[int, Stateful]) -> None:
-        """Hold the state of a shard, as of an epoch; other jobs that have kept nothing for long are taken to have ended."""
+    def keep(self, job: str, level: int, shard: int, kept: Kept) -> None:
+        """Hold what is kept of a shard; other jobs that have kept nothing for long are taken to have ended."""
         now = self._clock()
         for other in [other for other, used_at in self._used_at.items() if other != job and now - used_at >= PATIENCE]:
             del self._jobs[other], self._used_at[other]
-        self._jobs.setdefault(job, {})[operator, shard] = made
+        self._jobs.setdefault(job, {})[level, shard] = kept
         self._used_at[job] = now
 
     def __len__(self) -> int:

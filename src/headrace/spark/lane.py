@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.operators.program import Program
+from headrace.spark.blob_files import BLOBS
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level
@@ -34,7 +35,8 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     cut_last = any(cut.level == levels for cut in program.cuts.values())
     for level in range(1, levels + 1):
         writes = level == levels and not cut_last
-        rows = placed(rows, program.shards).groupBy(PLACE).transformWithState(Level(job, level, writes=writes), DDL, "append", "none")
+        operators = Level(job, level, checkpoint / BLOBS, writes=writes)
+        rows = placed(rows, program.shards).groupBy(PLACE).transformWithState(operators, DDL, "append", "none")
         rows = _cut(spark, rows, program, level)
     if not levels:
         # Several readers may hold records of one shard of a sink; its writer must be one. Spark may unite partitions whose number

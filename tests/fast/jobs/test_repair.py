@@ -18,6 +18,7 @@ from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.repair import refuse_a_damaged, repair
+from headrace.spark.blob_files import BLOBS, shard_files
 from tests.support.checkpoints import DAMAGES, IDS, checkpoint, cut, empty, flip, lose
 
 Damage = Callable[[Path], None]
@@ -210,6 +211,32 @@ def test_a_snapshot_stands_for_all_versions_before_it_and_on_the_files_it_shares
     cut(place / "SSTs" / "8-ab.sst")
     with pytest.raises(hr.JobError, match=r"8-ab\.sst, which is torn"):
         job.refuse()
+
+
+@damages
+def test_a_job_goes_back_behind_the_epoch_that_wrote_a_torn_blob(job: Job, damage: Damage) -> None:
+    files = shard_files(job.path / BLOBS, 1, 0)
+    whole, torn, _unfinished = (job.path / BLOBS / "1" / "0" / files.write(epoch, b"0" * 100) for epoch in (2, 4, 6))
+    empty(_unfinished)
+    job.refuse()
+    assert job.repair() == []
+    if damage is lose:
+        # Only who reads it sees that it is not there, and says so.
+        torn.unlink()
+        job.refuse()
+        with pytest.raises(hr.JobError, match=rf"the state stands on .*{torn.name}, which is missing"):
+            files.read(torn.name)
+    else:
+        damage(torn)
+    said = rf"the state as of epoch 5 stands on blobs/1/0/{torn.name}, which is torn: the job goes back to epoch 3,"
+    if damage is not flip:
+        with pytest.raises(hr.JobError, match=said):
+            job.refuse()
+    (step,) = job.repair()
+    assert re.search(said, step)
+    assert job.numbers == ([0, 1, 2, 3], [0, 1, 2])
+    job.refuse()
+    assert files.read(whole.name) == b"0" * 100
 
 
 def test_a_job_that_runs_is_not_repaired(job: Job) -> None:
