@@ -6,8 +6,8 @@ order of arrival, so that batching, partitions and restarts cannot change a resu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 from polars.dataframe.group_by import GroupBy, RollingGroupBy
@@ -25,9 +25,16 @@ FAULT = "_fault"
 _NUMBER = "_number of group"
 
 
-def partial(records: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
-    """Partial results of records by key, in no order; `extra` are further columns of theirs."""
-    grouping = _Grouping(by, aggregates, extra or {})
+def partial(
+    records: pl.DataFrame,
+    by: Sequence[str],
+    aggregates: Sequence[Aggregate],
+    extra: Accumulators | None = None,
+    largest: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """Partial results of records by key, in no order; `extra` are further columns of theirs, and so is the largest of each in `largest`."""
+    most = {name: pl.col(column).max() for name, column in (largest or {}).items()}
+    grouping = _Grouping(by, aggregates, {**(extra or {}), **most}, largest or {})
     first = {ROWS: pl.col(OP).cast(pl.Int64).sum()} if grouping.signed else {ROWS: pl.len().cast(pl.Int64)}
     prepared = {name: column for one in aggregates for name, column in FUNCTIONS[one.function].prepare(one).items()}
     if prepared:
@@ -85,6 +92,8 @@ class _Grouping:
     by: Sequence[str]
     aggregates: Sequence[Aggregate]
     extra: Accumulators
+    largest: Mapping[str, str] = field(default_factory=dict)
+    """Those of `extra` that are the largest of a column, and of which."""
 
     @property
     def signed(self) -> bool:
@@ -112,6 +121,11 @@ def _numbered(records: pl.DataFrame, groups: Groups, grouping: _Grouping, first:
     if not grouping.signed:
         ready[ROWS] = pl.Series(groups.sizes)
         del named[ROWS]
+    for name, column in grouping.largest.items():
+        values = records.get_column(column)
+        if not values.null_count():
+            ready[name] = pl.Series(groups.largest(values.to_numpy()), dtype=values.dtype)
+            del named[name]
     found = records.select(grouping.by)[groups.first]
     if named:
         rest = (

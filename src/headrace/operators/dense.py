@@ -16,6 +16,8 @@ _EACH, _ALWAYS = 4, 65_536
 _RUN = 16
 # How many records tell, mostly, whether some of all have the same key.
 _FEW = 4_096
+# To see which hashes are alone there are eight to sixteen places for each, and never more than memory should be used for.
+_ROOM, _MOST_BITS = 3, 24
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class Groups:
     def added_up(self, values: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
         """The sum of each group's values, as floats; `chosen` says which records count, and there is one value for each of these."""
         return np.bincount(self._of(chosen), weights=values, minlength=len(self))
+
+    def largest(self, values: np.ndarray) -> np.ndarray:
+        """The largest of each group's values; there is one for each record."""
+        found: np.ndarray = values[self.first]
+        several = self.sizes[self.numbers] > 1
+        np.maximum.at(found, self.numbers[several], values[several])
+        return found
 
     def counted(self, chosen: np.ndarray | None) -> np.ndarray:
         """How many records of each group are chosen."""
@@ -75,10 +84,9 @@ def groups_of(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
 
 def _mostly_alone(records: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether most records are the only ones of their key, as far as the first ones tell."""
-    some = records.head(_FEW)
-    several = doubtful(some, by)
+    hashes = _hashes(records.head(_FEW), by)
     # Among n times as many records each meets n times as many others.
-    return several is not None and 4 * several.sum() * records.height < some.height**2
+    return hashes is not None and 4 * len(_repeated(hashes)) * records.height < len(hashes) ** 2
 
 
 def _looked_up_groups(records: pl.DataFrame, by: Sequence[str]) -> Groups | None:
@@ -129,24 +137,50 @@ def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether it is certain that no two records have the same key: quicker to tell than to unite those that have."""
     # Where two of few are equal there is no need to look at the others.
     for some in (records.head(_FEW), records):
-        several = doubtful(some, by)
-        if several is None or several.any():
+        hashes = _hashes(some, by)
+        if hashes is None or len(_repeated(hashes[_beside_others(hashes)])):
             return False
     return True
 
 
 def doubtful(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
     """Which records may have the key of another one: all others are alone. None where nothing is known."""
+    hashes = _hashes(records, by)
+    if hashes is None:
+        return None
+    several = _beside_others(hashes)
+    some = np.flatnonzero(several)
+    # Few are soon told apart from those that are there by chance.
+    if 4 * len(some) < len(hashes):
+        several[some] = np.isin(hashes[some], _repeated(hashes[some]))
+    return several
+
+
+def _hashes(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
     keys = records.select(list(dict.fromkeys(by)))
     if any(kind.is_float() or kind.is_nested() for kind in keys.dtypes):
         return None
-    hashes = keys.hash_rows(seed=5).to_numpy()
+    hashes: np.ndarray = keys.hash_rows(seed=5).to_numpy()
+    return hashes
+
+
+def _beside_others(hashes: np.ndarray) -> np.ndarray:
+    """Which hashes share their first bits with another one: a few of them by chance, and all that are there twice."""
+    bits = min(len(hashes).bit_length() + _ROOM, _MOST_BITS)
+    places = (hashes >> np.uint64(64 - bits)).astype(np.int64)
+    numbers = np.arange(len(hashes), dtype=np.int32)
+    # Of several in one place the number that is written last stays.
+    last = np.empty(1 << bits, np.int32)
+    last[places] = numbers
+    shared = np.zeros(1 << bits, dtype=bool)
+    shared[places[last[places] != numbers]] = True
+    return np.asarray(shared[places])
+
+
+def _repeated(hashes: np.ndarray) -> np.ndarray:
+    """The hashes that are there several times, each once less than that."""
     ordered = np.sort(hashes)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(twice):
-        return np.zeros(len(hashes), dtype=bool)
-    places = np.minimum(np.searchsorted(twice, hashes), len(twice) - 1)
-    return np.asarray(twice[places] == hashes)
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def _numbered(series: pl.Series, room: int) -> tuple[np.ndarray, int] | None:

@@ -40,7 +40,7 @@ class GroupSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Partial results of records by key."""
-        return Entered(partial(records, self.by, self.aggregates, {LAST: pl.col(TIME).max()}), records.height)
+        return Entered(partial(records, self.by, self.aggregates, largest={LAST: TIME}), records.height)
 
     def closing(self, moment: int) -> int:
         return moment

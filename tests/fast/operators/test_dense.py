@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import finishes, partial
-from headrace.operators.dense import distinct, firsts, groups_of, key_numbers
+from headrace.operators.dense import distinct, doubtful, firsts, groups_of, key_numbers
 
 TEXTS = some.sampled_from(["", "a", "b", "ü", None])
 NUMBERS = some.sampled_from([None, -3, 0, 1, 2, -(2**63), 2**63 - 1])
@@ -72,6 +72,30 @@ def test_records_have_the_same_number_if_they_have_the_same_key() -> None:
         keys = [repr([row[name] for name in by]) for row in rows]
         assert len(set(zip(keys, numbers, strict=True))) == len(set(keys)) == len(set(numbers))
         assert [numbers[place] for place in firsts(key_numbers(frame, by))] == sorted(set(numbers))
+
+
+@given(some.lists(some.tuples(some.sampled_from("xyz"), some.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=40))
+def test_the_largest_of_each_group_is_found(rows):
+    frame = pl.DataFrame(rows, schema={"key": pl.String, "at": pl.Int64}, orient="row")
+    found = partial(frame, ["key"], [], largest={"last": "at"})
+    assert sorted(found.select("key", "last").rows()) == sorted(frame.group_by("key").agg(pl.col("at").max()).rows())
+
+
+def test_records_without_a_value_have_no_largest() -> None:
+    frame = pl.DataFrame({"key": ["x", "x", "y"], "at": [None, 3, None]}, schema={"key": pl.String, "at": pl.Int64})
+    assert sorted(partial(frame, ["key"], [], largest={"last": "at"}).select("key", "last").rows()) == [("x", 3), ("y", None)]
+
+
+@pytest.mark.parametrize("keys", [1, 300, 20_000, 5_000_000])
+def test_no_record_is_taken_to_be_alone_that_is_not(keys: int) -> None:
+    chance = random.Random(keys)
+    frame = pl.DataFrame({"key": [chance.randrange(keys) for _ in range(20_000)]})
+    several = doubtful(frame, ["key"])
+    assert several is not None
+    repeated = frame.select(pl.len().over("key") > 1).to_series().to_numpy()
+    assert not (repeated & ~several).any()
+    # Few are in doubt for nothing.
+    assert (several & ~repeated).sum() < 2_000
 
 
 @pytest.mark.parametrize("rows", [10, 5_000])
