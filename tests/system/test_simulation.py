@@ -10,6 +10,7 @@ import pytest
 
 from headrace.log import cursor, frame
 from headrace.log.active import ActiveSegment
+from headrace.log.durability import Durability
 from headrace.log.head import Head
 from headrace.log.partition import Partition
 from headrace.log.segment import Segment
@@ -51,9 +52,9 @@ def _keep_half_appends(self, proved=0, *, recover=Segment.recover):
 
 
 def _show_at_once(self, state, file):
-    with self._locked("append") as found:
+    with self._end.locked("append") as found:
         shown = found._replace(visible=found.written, visible_position=found.position)
-        self._head.store(shown)
+        self._end.head.store(shown)
     return shown._replace(durable=state.written)
 
 
@@ -65,7 +66,7 @@ def _without_mark(self, state, *, store=Head.store):
 MISTAKES = {
     "a sync does nothing": (SimulatedFile, "sync", lambda self: self._process.step("sync")),
     "a directory is never synced": (SimulatedDisk, "sync_directory", lambda self, path: self.step("sync_directory")),
-    "an append is acknowledged before it is synced": (Partition, "_finish_sync", _show_at_once),
+    "an append is acknowledged before it is synced": (Durability, "_finish", _show_at_once),
     "recovery keeps a part of an append": (Segment, "recover", _keep_half_appends),
     "a zero sector passes for an unwritten one": (frame, "blank_sectors", lambda body, position: 0),
     "writers are forgotten": (Writers, "note", lambda self, writer, last: None),

@@ -80,11 +80,9 @@ def test_a_partition_with_records_that_are_not_durable_keeps_its_file(tmp_path):
         partition = log.partition(log.create_topic("t"), 0)
         with log.producer(acks="1", linger="0s") as producer:
             producer.send("t", b"x").result()
-            partition.rest()
-            assert partition._active is not None
+            assert not partition.rest()
         partition.sync()
-        partition.rest()
-        assert partition._active is None
+        assert partition.rest()
         assert log.read("t").num_rows == 1
 
 
