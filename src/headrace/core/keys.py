@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.core.words import hashed
+
 _SEED = 0x9747B28C
 _MULTIPLIER = np.uint32(0x5BD1E995)
-_CHUNK = 65_536
+_WORD = np.dtype("<u4")
 _MOMENT = pa.timestamp("us", "UTC")
 
 
@@ -27,20 +29,10 @@ def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
 
 def murmur2(keys: pa.Array) -> np.ndarray:
     """The 32-bit murmur2 hash of each binary value, as Kafka's clients compute it; null counts as empty."""
-    if not len(keys):
-        return np.zeros(0, dtype=np.uint32)
-    filled = keys.cast(pa.large_binary()).fill_null(b"")
-    offsets = np.frombuffer(filled.buffers()[1], dtype=np.int64)[filled.offset : filled.offset + len(filled) + 1]
-    data = np.frombuffer(filled.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
-    # A word may start at any byte and the last one may stick out: four more bytes, and a view that moves by one.
-    bytes_ = np.concatenate([data, np.zeros(4, np.uint8)])
-    words = np.ndarray(shape=(len(bytes_) - 3,), dtype="<u4", buffer=bytes_, strides=(1,))
-    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
-    chunks = range(0, len(filled), _CHUNK)
-    return np.concatenate([_hash_chunk(words, starts[at : at + _CHUNK], lengths[at : at + _CHUNK]) for at in chunks])
+    return hashed(keys, _WORD, _murmur2)
 
 
-def _hash_chunk(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _murmur2(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     whole, rest = lengths // 4, lengths % 4
     hashes = np.uint32(_SEED) ^ lengths.astype(np.uint32)
     for word in range(int(whole.max())):

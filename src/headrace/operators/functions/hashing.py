@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from headrace.core.words import hashed
 from headrace.operators.expressions.decimals import number, unscaled
 from headrace.schema.legible import as_json
 
-_CHUNK = 65_536
+_WORD = np.dtype("<u8")
 _STEP, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LIMB = 2**64
 
@@ -49,21 +50,10 @@ def _words(values: pl.Series) -> np.ndarray:
 
 
 def _bytes(values: pl.Series) -> np.ndarray:
-    arrow = values.fill_null(b"").to_arrow()
-    arrow = arrow.cast("large_binary")
-    if not len(arrow):
-        return np.zeros(0, np.uint64)
-    offsets = np.frombuffer(arrow.buffers()[1], np.int64)[arrow.offset : arrow.offset + len(arrow) + 1]
-    data = np.frombuffer(arrow.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    # A word may start at any byte and the last one may stick out: eight more bytes, and a view that moves by one.
-    padded = np.concatenate([data, np.zeros(8, np.uint8)])
-    words = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
-    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
-    parts = range(0, len(starts), _CHUNK)
-    return np.concatenate([_chunk(words, starts[at : at + _CHUNK], lengths[at : at + _CHUNK]) for at in parts])
+    return hashed(values.to_arrow(), _WORD, _mixed_words)
 
 
-def _chunk(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def _mixed_words(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     whole, rest = lengths // 8, (lengths % 8).astype(np.uint64)
     found = mixed(lengths.astype(np.uint64))
     for place in range(int(whole.max())):
