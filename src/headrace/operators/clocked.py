@@ -12,8 +12,9 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME
-from headrace.operators.contract import Arrived, Entered, Outcome, Size, Spec, Stateful
+from headrace.operators.contract import Arrived, Entered, Outcome, Spec, Stateful
 from headrace.operators.emission import Emission
+from headrace.operators.memory import Memory
 from headrace.operators.store import Store
 from headrace.operators.time import END, EpochTime
 from headrace.operators.windowing import windowed
@@ -51,24 +52,11 @@ class ClockedSpec:
         return Clocked(self.spec.fresh())
 
 
-class Clocked:
+class Clocked(Memory[Stateful]):
     """The state of one shard, which lives by the clock of epochs."""
-
-    def __init__(self, state: Stateful) -> None:
-        self._state = state
-
-    @property
-    def size(self) -> Size:
-        return self._state.size
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         return self._state.run(arrived, by_clock(time), store)
-
-    def manifest(self) -> str:
-        return self._state.manifest()
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        self._state.restore(manifest, store)
 
 
 def by_clock(time: EpochTime) -> EpochTime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -12,11 +11,12 @@ from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import accumulators, finishes, merged, partial, rolled
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import Emission
 from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState
 from headrace.operators.lateness import in_time
+from headrace.operators.memory import Memories
 from headrace.operators.store import Store
 from headrace.operators.time import END, EpochTime
 from headrace.operators.windowing import windowed
@@ -51,7 +51,7 @@ class CountSpec:
         return Counts(self)
 
 
-class Counts:
+class Counts(Memories):
     """The count windows of one shard: records that wait for the watermark, how many there were of each key, and its open panes."""
 
     def __init__(self, spec: CountSpec) -> None:
@@ -61,19 +61,7 @@ class Counts:
         self._counts = KeyedState("count", self._by)
         self._panes = KeyedState("pane", [*self._by, _PANE])
         self._parts = [*self._by, _PANE, START, STOP, *accumulators(spec.aggregates)]
-
-    @property
-    def size(self) -> Size:
-        return self._waiting.size.plus(self._counts.size).plus(self._panes.size)
-
-    def manifest(self) -> str:
-        return json.dumps([part.manifest() for part in (self._waiting, self._counts, self._panes)])
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        waiting, counts, panes = json.loads(manifest) if manifest else (None, None, None)
-        self._waiting.restore(waiting, store)
-        self._counts.restore(counts, store)
-        self._panes.restore(panes, store)
+        super().__init__(self._waiting, self._counts, self._panes)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Let records wait until the watermark has passed them, then take their places, and give out windows that are full."""

@@ -1,7 +1,9 @@
-"""What everything has in common whose whole memory is one state."""
+"""What everything has in common whose whole memory is one state, or some."""
 
 from __future__ import annotations
 
+import json
+from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 from headrace.operators.contract import Size
@@ -16,7 +18,7 @@ class State(Protocol):
 
     def manifest(self) -> str: ...
 
-    def restore(self, manifest: str | None, store: Store) -> None: ...
+    def restore(self, manifest: str | None, store: Store) -> object: ...
 
 
 _S = TypeVar("_S", bound=State)
@@ -37,3 +39,22 @@ class Memory(Generic[_S]):
 
     def restore(self, manifest: str | None, store: Store) -> None:
         self._state.restore(manifest, store)
+
+
+class Memories:
+    """Measured, described and brought back as its several states are, one after the other."""
+
+    def __init__(self, *states: State) -> None:
+        self._states = states
+
+    @property
+    def size(self) -> Size:
+        return reduce(Size.plus, (state.size for state in self._states))
+
+    def manifest(self) -> str:
+        return json.dumps([state.manifest() for state in self._states])
+
+    def restore(self, manifest: str | None, store: Store) -> None:
+        manifests = json.loads(manifest) if manifest else [None] * len(self._states)
+        for state, described in zip(self._states, manifests, strict=True):
+            state.restore(described, store)

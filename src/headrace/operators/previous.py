@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import polars as pl
@@ -11,9 +10,10 @@ from headrace.core.durations import microseconds
 from headrace.operators.arrival import same_key
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.expiring import ExpiringState
 from headrace.operators.lateness import in_time
+from headrace.operators.memory import Memories
 from headrace.operators.store import Store
 from headrace.operators.time import EpochTime
 from headrace.plan.previous import PREVIOUS, WithPrevious
@@ -44,7 +44,7 @@ class PreviousSpec:
         return Pairs(self)
 
 
-class Pairs:
+class Pairs(Memories):
     """The records of one shard that wait for the watermark, and the last of each key that had its turn."""
 
     def __init__(self, spec: PreviousSpec) -> None:
@@ -53,18 +53,7 @@ class Pairs:
         self._waiting = Chunks("waiting", TIME, lambda frame: frame)
         self._last = ExpiringState("last", spec.by, _BEFORE, spec.ttl)
         self._kept = [*self._by, _BEFORE, *(f"{PREVIOUS}{name}" for name in spec.taken)]
-
-    @property
-    def size(self) -> Size:
-        return self._waiting.size.plus(self._last.size)
-
-    def manifest(self) -> str:
-        return json.dumps([self._waiting.manifest(), self._last.manifest()])
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        waiting, last = json.loads(manifest) if manifest else (None, None)
-        self._waiting.restore(waiting, store)
-        self._last.restore(last, store)
+        super().__init__(self._waiting, self._last)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Let records wait until the watermark has passed them, then give them out with those before them."""

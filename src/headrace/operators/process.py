@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,10 +11,11 @@ from headrace.core.durations import microseconds
 from headrace.operators.arrival import by_key_as_they_came, in_order_of_time, placed, same_key
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import Arrived, Entered, Made, Outcome, Size, operator_of
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.expiring import ExpiringState
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.lateness import in_time
+from headrace.operators.memory import Memories
 from headrace.operators.store import Store
 from headrace.operators.time import BEGINNING, END, EpochTime
 from headrace.operators.turns import Turns
@@ -53,7 +53,7 @@ class Runs(Protocol):
     def run(self, work: Work) -> Done: ...
 
 
-class Processing:
+class Processing(Memories):
     """The events of one shard that wait for the watermark, and a row a key with its state and timers."""
 
     def __init__(self, spec: ProcessSpec) -> None:
@@ -66,18 +66,10 @@ class Processing:
         # No timer is due before this moment.
         self._quiet_until = BEGINNING
         self._runs: Runs = Vectorised(declared) if declared.logic.vectorised else Turns(declared)
-
-    @property
-    def size(self) -> Size:
-        return self._waiting.size.plus(self._kept.size)
-
-    def manifest(self) -> str:
-        return json.dumps([self._waiting.manifest(), self._kept.manifest()])
+        super().__init__(self._waiting, self._kept)
 
     def restore(self, manifest: str | None, store: Store) -> None:
-        waiting, kept = json.loads(manifest) if manifest else (None, None)
-        self._waiting.restore(waiting, store)
-        self._kept.restore(kept, store)
+        super().restore(manifest, store)
         self._quiet_until = BEGINNING
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import polars as pl
@@ -12,8 +11,9 @@ from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import finishes, partial, rolled, united
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.chunks import Chunks
-from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Size
+from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.emission import Emission
+from headrace.operators.memory import Memories
 from headrace.operators.revisions import AT, HAD, REVISION, WAS, Revisions
 from headrace.operators.running import RunningTotals
 from headrace.operators.store import Store
@@ -54,7 +54,7 @@ class SlidingSpec:
         return rolled(rolling, (*self.by, TIME), self.aggregates, extra)
 
 
-class Slides:
+class Slides(Memories):
     """The events of one shard that a window may still need: one result for each time of a key, when the watermark has passed it."""
 
     def __init__(self, spec: SlidingSpec) -> None:
@@ -64,19 +64,7 @@ class Slides:
         self._events = Chunks("event", TIME, self._merge)
         self._revisions = Revisions(spec.by)
         self._totals = RunningTotals(spec.by, spec.aggregates)
-
-    @property
-    def size(self) -> Size:
-        return self._events.size.plus(self._revisions.size).plus(self._totals.size)
-
-    def manifest(self) -> str:
-        return json.dumps([part.manifest() for part in (self._events, self._revisions, self._totals)])
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        events, revisions, totals = json.loads(manifest) if manifest else (None, None, None)
-        self._totals.restore(totals, store)
-        self._events.restore(events, store)
-        self._revisions.restore(revisions, store)
+        super().__init__(self._events, self._revisions, self._totals)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Correct the windows that late events are in, then give out those that the watermark has passed."""
