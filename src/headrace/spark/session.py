@@ -66,9 +66,29 @@ def session(
     if local:
         # Else the driver listens on every address the machine has.
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    options = {
+    options = {**_options(settings, local=local), "spark.app.name": name}
+    if cores:
+        options["spark.sql.shuffle.partitions"] = str(cores)
+    conf = SparkConf().setAll(list((options | dict(config or {})).items()))
+    try:
+        if output is None:
+            return SparkSession.builder.config(conf=conf).getOrCreate()
+        with output.open("ab") as record:
+            process = {"stdout": record, "stderr": subprocess.STDOUT, "start_new_session": True}
+            gateway = launch_gateway(conf, process)  # type: ignore[no-untyped-call]
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except PySparkRuntimeError as error:
+        raise JobError(
+            f"Spark did not start on {settings.master}: {error}",
+            why=f"its own words are in {output}" if output else None,
+            hint="headrace doctor says what is missing",
+        ) from error
+
+
+def _options(settings: Settings, *, local: bool) -> dict[str, str]:
+    """Spark's configuration for jobs with these settings."""
+    return {
         "spark.master": settings.master,
-        "spark.app.name": name,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.defaultJavaOptions": java_options(),
         # Workers talk to Spark thousands of times a second; a socket of the machine's own is quicker than one of the network.
@@ -85,29 +105,7 @@ def session(
         **QUIET,
         **STATE,
         **(LOCAL | local_options() if local else {}),
-        **({"spark.sql.shuffle.partitions": str(cores)} if cores else {}),
-        **(config or {}),
     }
-    conf = SparkConf().setAll(list(options.items()))
-    try:
-        if output is None:
-            return SparkSession.builder.config(conf=conf).getOrCreate()
-        with output.open("ab") as record:
-            gateway = launch_gateway(
-                conf,
-                {  # type: ignore[no-untyped-call]
-                    "stdout": record,
-                    "stderr": subprocess.STDOUT,
-                    "start_new_session": True,
-                },
-            )
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
-    except PySparkRuntimeError as error:
-        raise JobError(
-            f"Spark did not start on {settings.master}: {error}",
-            why=f"its own words are in {output}" if output else None,
-            hint="headrace doctor says what is missing",
-        ) from error
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._target: Mapping[str, Any] | None = None
+        self._target: dict[str, Position] | None = None
         self._moment: int | None = None
 
     def initialOffset(self) -> Offset:
@@ -62,7 +62,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = {name: source.end() for name, source in self._job.inputs.items()}
+        self._target = self._ends()
         # What is there is taken in as of one moment: a run that takes long is no silence of the stream.
         self._moment = self._job.clock.now()
 
@@ -75,9 +75,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         now = self._job.clock.now() if self._moment is None else self._moment
         positions, progress, moved = {}, {}, False
         believed = {name: self._limit(name, now) for name in self._job.inputs}
-        ends: dict[str, Position] = {
-            name: self._target[name] if self._target is not None else source.end() for name, source in self._job.inputs.items()
-        }
+        ends = self._ends() if self._target is None else self._target
         begun = self._begun(start, ends)
         known = {**start, "positions": _started(start, begun)}
         ends = self._aligned(known, ends, now)
@@ -141,6 +139,10 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = batch_of(self._job, ranges, time, limits, beats=number == 0)
         failpoints.reach("source.read.after")
         yield batch
+
+    def _ends(self) -> dict[str, Position]:
+        """How far each source goes now."""
+        return {name: source.end() for name, source in self._job.inputs.items()}
 
     def _aligned(self, start: Offset, ends: dict[str, Position], now: int) -> dict[str, Position]:
         """How far each source may be read in an epoch."""

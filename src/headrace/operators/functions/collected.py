@@ -5,8 +5,6 @@ Over a changelog each value is kept with how often it is there, so that it can b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 
 from headrace.operators.aggregate import Accumulators, Aggregate
@@ -15,7 +13,6 @@ from headrace.operators.function import Function
 from headrace.operators.functions.lists import ROW, flattened, regrouped
 
 _TIME, _VALUE, _TIMES = "time", "value", "times"
-Items = Callable[[Aggregate], pl.Expr]
 
 
 def collect_list() -> Function:
