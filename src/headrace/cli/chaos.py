@@ -14,20 +14,25 @@ from headrace.cli.apps import AppFile, app_in
 def chaos(
     file: AppFile,
     minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long faults go on.")] = 5,
-    faults: Annotated[int | None, typer.Option("--faults", min=1, help="So many faults instead, however long they take.")] = None,
+    faults: Annotated[
+        int | None, typer.Option("--faults", min=1, help="Stop after this many faults instead, however long they take.")
+    ] = None,
     kinds: Annotated[
         list[str] | None,
         typer.Option("--kind", help="Only faults of this kind: driver, everything, worker, pause, replaced, failpoint[:NAME]."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same faults and records as another time.")] = None,
-    rate: Annotated[int, typer.Option("--rate", min=1, help="So many records a second, over all streams.")] = 500,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Repeat the faults and records of the run that named this seed.")
+    ] = None,
+    rate: Annotated[int, typer.Option("--rate", min=1, help="Records a second, over all streams.")] = 500,
     keep: Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Work in DIR and leave everything there.")] = None,
     as_json: render.Json = False,
 ) -> None:
     """Kill the job of an app again and again while records come in; then compare all it made with a run in which nothing happened.
 
-    A copy of the app runs, on a log of its own, with topics in place of sources and sinks elsewhere. Exit code 1: something was lost,
-    doubled or counted wrongly.
+    A copy of the app runs, on a log of its own, with topics in place of sources and sinks elsewhere.
+
+    The exit code is 1 if something was lost, doubled or counted wrongly.
     """
     import shutil
     import tempfile

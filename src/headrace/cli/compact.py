@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compact(
-    topic: Annotated[str | None, typer.Argument(help="Only this topic.", autocompletion=complete_topic)] = None,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.", autocompletion=complete_topic)] = None,
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:

@@ -32,7 +32,7 @@ def _demos() -> None:
 @app.command()
 def pageviews(
     rate: Annotated[float, typer.Option("--rate", "-r", min=1, help="Page views a second.")] = 2000,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="End after so long, with everything counted.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="End after this many seconds, with everything counted.")] = None,
     home: Home = None,
     picture: Annotated[Path | None, typer.Option("--picture", hidden=True, help="Write the last look to this SVG file.")] = None,
     as_json: render.Json = False,

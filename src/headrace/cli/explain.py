@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def explain(
     file: AppFile,
     time: Annotated[
-        bool, typer.Option("--time", help="Instead: into which windows sample events fall, when each of them fires, and what late means.")
+        bool,
+        typer.Option(
+            "--time", help="Show instead which windows sample events fall into, when each of those fires, and when an event is late."
+        ),
     ] = False,
     as_json: render.Json = False,
 ) -> None:

@@ -53,7 +53,7 @@ def seek(
 @app.command()
 def reset(
     name: Name,
-    topic: Annotated[str | None, typer.Argument(help="Only this topic.")] = None,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.")] = None,
     home: Home = None,
 ) -> None:
     """Forget what a group has committed, so that it begins anew; it must have no live members."""

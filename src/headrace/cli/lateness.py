@@ -25,7 +25,9 @@ def lateness(
         str | None,
         typer.Option("--app", metavar="FILE", help="The Python file whose app declares the stream: its time, watermark, source."),
     ] = None,
-    newest: Annotated[int, typer.Option("--newest", min=1, help="Look at so many records of each partition.")] = 1_000_000,
+    newest: Annotated[
+        int, typer.Option("--newest", min=1, help="How many of the newest records of each partition to look at.")
+    ] = 1_000_000,
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:

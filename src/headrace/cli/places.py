@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 # Logs of the command that runs; the command line closes them when it ends.
 opened = ExitStack()
 
-Home = Annotated[Path | None, typer.Option("--home", help="Where the log, jobs and views live; HEADRACE_HOME, or .headrace, if not said.")]
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", help="Where the log, jobs and views live; by default HEADRACE_HOME, home in headrace.toml, or .headrace."),
+]
 
 
 def complete_topic(incomplete: str) -> list[str]:

@@ -25,7 +25,7 @@ Parquet = Annotated[Path | None, typer.Option("--parquet", metavar="FILE", exist
 
 def produce(
     topic: TopicName,
-    records: Annotated[list[str] | None, typer.Argument(metavar="[RECORD]...", help="JSON objects; without any, lines from stdin.")] = None,
+    records: Annotated[list[str] | None, typer.Argument(metavar="RECORD", help="JSON objects; without any, lines from stdin.")] = None,
     csv: Csv = None,
     parquet: Parquet = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The field that is the key, if the topic has no key column.")] = None,

@@ -23,10 +23,12 @@ def run(
     file: AppFile,
     until: Annotated[
         Until | None,
-        typer.Option("--until", help="End when caught up, or close every window as the input ends; else it runs on."),
+        typer.Option(
+            "--until", help="caught-up: stop when all that is there is taken in; end: close every window, too. By default it runs on."
+        ),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most so many records at a time, 4 million if not said.")
+        int | None, typer.Option("--rows-per-epoch", min=1, help="Take in at most this many records an epoch; 4 million by default.")
     ] = None,
     place: Annotated[
         Path | None,

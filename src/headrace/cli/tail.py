@@ -26,10 +26,10 @@ def tail(
         str | None, typer.Option("--where", "-w", help="Only records for which this holds: \"country = 'NL' and price > 10\".")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", "-c", help="Columns to show, with commas; _key and _headers are some, too.")
+        str | None, typer.Option("--columns", "-c", help="Columns to show, separated by commas; _key and _headers can be named, too.")
     ] = None,
     partition: Annotated[int | None, typer.Option("--partition", "-p", help="Only this partition.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-l", min=0, help="Stop after so many records.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-l", min=0, help="Stop after this many records.")] = None,
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:

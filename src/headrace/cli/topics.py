@@ -24,7 +24,7 @@ Config = Annotated[
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     partitions: Partitions = 1,
     schema: Schema = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A column that is the key, or part of it; may be repeated.")] = None,
@@ -81,7 +81,7 @@ def alter(name: TopicName, partitions: Partitions = None, schema: Schema = None,
 
 @app.command()
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics' names.")],
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The topics' names.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     home: Home = None,
 ) -> None:
