@@ -27,8 +27,7 @@ def in_order_of_arrival(records: pl.DataFrame) -> pl.DataFrame:
     if not records.select(_before().all()).item():
         records = records.sort(*_PLACES, TIME)
         if not records.select(_before().all()).item():
-            contents = pl.struct(name for name in records.columns if name not in _PLACES).hash(seed=17)
-            records = records.with_columns(contents.alias(_CONTENTS)).sort(*_PLACES, TIME, _CONTENTS).drop(_CONTENTS)
+            records = _fully_sorted(records, [*_PLACES, TIME])
     return records.drop(*_PLACES)
 
 
@@ -40,6 +39,11 @@ def in_order_of_time(records: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def by_key_as_they_came(records: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Placed records by key, then by partition and offset; where these do not tell, by time and contents."""
     return _sorted(records, [*by, *_PLACES, TIME])
+
+
+def contents_of(columns: Sequence[str]) -> pl.Expr:
+    """By what records are put in order that have none of their own: the same on every run, whoever came first."""
+    return pl.struct(columns).hash(seed=17)
 
 
 def same_key(by: Sequence[str], step: int = 1) -> pl.Expr:
@@ -54,7 +58,12 @@ def _sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
     ordered = records.sort(order)
     if not ordered.select(same_key(order).any()).item():
         return ordered
-    contents = pl.struct(name for name in records.columns if name not in _PLACES).hash(seed=17)
+    return _fully_sorted(records, order)
+
+
+def _fully_sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
+    """Records in an order, and where that does not tell, by their contents."""
+    contents = contents_of([name for name in records.columns if name not in _PLACES])
     return records.with_columns(contents.alias(_CONTENTS)).sort(*order, _CONTENTS).drop(_CONTENTS)
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import accumulators, finishes, merged, partial, rolled
+from headrace.operators.arrival import contents_of
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
@@ -82,7 +83,7 @@ class Counts(Memories):
         counts = self._joined(keys, known, _COUNT)
         # Records of one time have no order of their own: their contents decide, not who came first.
         contents = [name for name in released.columns if name not in (*by, TIME)]
-        order = pl.struct(contents).hash(seed=17) if contents else pl.lit(0)
+        order = contents_of(contents) if contents else pl.lit(0)
         placed = self._joined(released.sort(TIME, order), counts, _COUNT).with_columns(
             (pl.col(_COUNT) + pl.int_range(pl.len()).over(by)).alias(_PLACE)
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.core.durations import microseconds
-from headrace.operators.arrival import same_key
+from headrace.operators.arrival import contents_of, same_key
 from headrace.operators.changes import TIME, added
 from headrace.operators.chunks import Chunks
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
@@ -98,7 +98,7 @@ class Pairs(Memories):
         ordered = records.sort(*self._by, TIME)
         if not ordered.select((same_key(self._by) & (pl.col(TIME) == pl.col(TIME).shift(1))).any()).item():
             return ordered
-        contents = pl.struct(self._spec.columns).hash(seed=17)
+        contents = contents_of(self._spec.columns)
         return records.with_columns(contents.alias(_CONTENTS)).sort(*self._by, TIME, _CONTENTS).drop(_CONTENTS)
 
 
