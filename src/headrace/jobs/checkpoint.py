@@ -6,7 +6,6 @@ Spark neither syncs them nor reads past one that is damaged. Beside each may lie
 from __future__ import annotations
 
 import json
-import os
 import uuid
 import zlib
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from headrace.jobs.replacing import replace_text
 from headrace.jobs.state_files import StateFiles
 
 Offset = Mapping[str, Any]
@@ -70,12 +70,7 @@ class Checkpoint:
         """Give the query an id; nothing of ours depends on which."""
         file = self.path / "metadata"
         _remove(file)
-        fresh = file.with_name("metadata.new")
-        with fresh.open("w", encoding="utf-8") as opened:
-            json.dump({"id": str(uuid.uuid4())}, opened)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.rename(file)
+        replace_text(file, json.dumps({"id": str(uuid.uuid4())}))
 
     def forget_offset(self, batch: int) -> None:
         _remove(self.path / "offsets" / str(batch))

@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace.core.errors import JobError
 from headrace.core.processes import end_remnants, identity
+from headrace.jobs.replacing import replace_text
 from headrace.log.disk import PosixLock
 
 _SHARDS_PER_CORE = 2
@@ -62,7 +63,7 @@ class JobDirectory:
         known = self.record()
         if known is None:
             known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan, _STATE)
-            self._replace(self.path / "job.json", json.dumps(asdict(known), indent=1))
+            replace_text(self.path / "job.json", json.dumps(asdict(known), indent=1))
         if known.state != _STATE:
             raise JobError(
                 f"the state of job {self.name!r} has form {known.state}, and this version of Headrace reads form {_STATE}",
@@ -91,13 +92,13 @@ class JobDirectory:
 
     def plan(self, offsets: Iterable[Mapping[str, Any]]) -> None:
         """Let the coming epochs be these, exactly."""
-        self._replace(self.path / "planned.json", json.dumps([dict(offset) for offset in offsets]))
+        replace_text(self.path / "planned.json", json.dumps([dict(offset) for offset in offsets]))
 
     def next_run(self) -> int:
         """Count a run that begins; only who holds the job may ask."""
         file = self.path / "runs"
         number = int(file.read_text(encoding="ascii")) + 1 if file.is_file() else 1
-        self._replace(file, str(number))
+        replace_text(file, str(number))
         return number
 
     @contextmanager
@@ -130,14 +131,6 @@ class JobDirectory:
     def _driver(self) -> str:
         """The identity of the process that held the job last."""
         return self._holder.read_text(encoding="ascii") if self._holder.is_file() else ""
-
-    def _replace(self, file: Path, text: str) -> None:
-        fresh = file.with_name(f"{file.name}.new")
-        with fresh.open("w", encoding="utf-8") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(opened.fileno())
-        fresh.rename(file)
 
 
 def _named(driver: str) -> str:

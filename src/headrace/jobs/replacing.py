@@ -1,0 +1,16 @@
+"""Small files of a job that are replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Put a file in place: whoever reads it sees the old text or the new, never a part of one, also after a crash."""
+    fresh = file.with_name(f"{file.name}.new")
+    with fresh.open("w", encoding="utf-8") as opened:
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    fresh.rename(file)
