@@ -32,5 +32,5 @@ class WithPrevious(Step):
 
     @property
     def memory(self) -> Memory:
-        kept = "as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last record"
+        kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last record"
         return Memory("records that wait for the watermark, and the last of each key", kept)

@@ -66,7 +66,7 @@ class Process(Step):
     @property
     def memory(self) -> Memory:
         waiting = "records that wait for the watermark, and " if self.order == IN_TIME else ""
-        kept = "as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
+        kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
         return Memory(f"{waiting}a row a key with its timers", kept)
 
     def _refuse_names(self) -> None:
