@@ -14,3 +14,9 @@ def replace_text(file: Path, text: str) -> None:
         opened.flush()
         os.fsync(opened.fileno())
     fresh.rename(file)
+    # Else a power cut could bring the old one back, and with it a number that a run has had already.
+    directory = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
