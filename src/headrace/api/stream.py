@@ -12,7 +12,7 @@ from headrace.api.arguments import Namer, columns_of, refuse_twice, refuse_witho
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
-from headrace.core.schema import SchemaLike, type_name
+from headrace.core.schema import SchemaLike, quoted, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
 from headrace.plan.clocked import ProcessingTime
@@ -64,7 +64,7 @@ class Stream:
         """All columns, and these besides or in place of those of the same name."""
         at = caller()
         made = {name: self._typed(parse(text, at)) for name, text in columns.items()}
-        kept = {name: self._typed(parse(f"`{name}`", at)) for name in self.columns.names}
+        kept = {name: self._typed(parse(quoted(name), at)) for name in self.columns.names}
         return self._project([*(kept | made).items()], at, "with_columns")
 
     def flat_map(self, array: str, into: str) -> Stream:
@@ -72,14 +72,14 @@ class Stream:
         at = caller()
         typed = self._typed(parse(array, at))
         if typed.type is None or not pa.types.is_list(typed.type):
-            raise PlanError(f"flat_map({array!r}) is not an array", hint="give an expression that makes one, such as split(...)", where=at)
+            raise PlanError(f"{array} is not an array", hint="give an expression that makes one, such as split(...)", where=at)
         element = pa.field(into, typed.type.value_type)
         columns = pa.schema([*(field for field in self.columns if field.name != into), element])
         return self._then(lambda name: Explode(name, columns, at, self.node, typed, into), "flat_map")
 
     def explode(self, column_name: str, into: str | None = None) -> Stream:
         """One record for each element of an array column, under its name or under `into`."""
-        return self.flat_map(f"`{column_name}`", into or column_name)
+        return self.flat_map(quoted(column_name), into or column_name)
 
     @says_where
     def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:

@@ -65,7 +65,7 @@ def ddl(columns: pa.Schema) -> str:
     >>> ddl(schema("a int not null, b map<string,double>"))
     'a int NOT NULL, b map<string,double>'
     """
-    return ", ".join(f"{_quoted(f.name)} {type_name(f.type)}{_null(f)}" for f in columns)
+    return ", ".join(f"{_in_ddl(f.name)} {type_name(f.type)}{_null(f)}" for f in columns)
 
 
 def type_name(kind: pa.DataType) -> str:
@@ -84,7 +84,7 @@ def type_name(kind: pa.DataType) -> str:
     if types.is_list(kind) or types.is_large_list(kind):
         return f"array<{type_name(kind.value_type)}>"
     if types.is_struct(kind):
-        return "struct<" + ",".join(f"{_quoted(f.name)}:{type_name(f.type)}{_null(f)}" for f in kind) + ">"
+        return "struct<" + ",".join(f"{_in_ddl(f.name)}:{type_name(f.type)}{_null(f)}" for f in kind) + ">"
     if types.is_large_string(kind) or types.is_string_view(kind):
         return "string"
     if types.is_large_binary(kind) or types.is_binary_view(kind):
@@ -95,12 +95,21 @@ def type_name(kind: pa.DataType) -> str:
     raise SchemaError(f"Arrow type {kind} has no Spark type", hint=f"use one of {', '.join(sorted(_SIMPLE))}, decimal, array, map, struct")
 
 
+def quoted(name: str) -> str:
+    """A name of a column as Spark SQL takes it for one, whatever is in it.
+
+    >>> quoted("a `b` c")
+    '`a ``b`` c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _null(field: pa.Field) -> str:
     return "" if field.nullable else " NOT NULL"
 
 
-def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
+def _in_ddl(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
 
 
 class _Ddl:

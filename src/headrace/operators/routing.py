@@ -8,6 +8,7 @@ from functools import singledispatch
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
+from headrace.core.schema import quoted
 from headrace.operators.cut import Cut
 from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.plan.expressions import Typed, check, parse
@@ -58,7 +59,7 @@ class Routes:
         """Results whose last expressions Spark evaluates: the columns that go into them, and the way to them."""
         named = {result.name: result.expression for result in node.results}
         columns = pa.schema([*(field for field in node.columns if field.name not in named), *node.placeholders])
-        shown = tuple((name, named.get(name) or check(parse(f"`{name}`", node.where), columns)) for name in node.columns.names)
+        shown = tuple((name, named.get(name) or check(parse(quoted(name), node.where), columns)) for name in node.columns.names)
         behind = self.after(node, Way(node, 1))
         flow = Flow((Project(f"{node.name}.results", shown), *behind.steps), behind.exits, behind.branches)
         remote = tuple(typed for typed in named.values() if not typed.fused)

@@ -12,12 +12,12 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import type_name
 from headrace.plan.aggregation import Aggregation, GroupAggregate, WindowAggregate
 from headrace.plan.clocked import ProcessingTime
+from headrace.plan.columns import refuse_columns_of_no_type, refuse_names_of_the_engine, refuse_names_that_mean_several
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
 from headrace.plan.nodes import Node, Source
 from headrace.plan.previous import WithPrevious
 from headrace.plan.process import Process
-from headrace.plan.reserved import reserved
 from headrace.plan.steps import KeyBy, ToStream, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top
@@ -28,6 +28,8 @@ def check(nodes: Iterable[Node]) -> None:
     """Refuse the first step that cannot be run as it is meant."""
     for node in nodes:
         refuse_names_of_the_engine(node)
+        refuse_names_that_mean_several(node)
+        refuse_columns_of_no_type(node)
         refuse_keys_that_are_not_plain(node)
         refuse_a_ttl_of_no_time(node)
         refuse_a_session_over_changes(node)
@@ -43,17 +45,6 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_an_order_without_time(node)
         refuse_a_ttl_without_time(node)
         refuse_lateness_of_the_wall_clock(node)
-
-
-def refuse_names_of_the_engine(node: Node) -> None:
-    name = next(filter(reserved, node.columns.names), None)
-    if name is not None:
-        raise PlanError(
-            f"{node.name!r} has a column {name!r}",
-            why="the engine keeps something of its own under that name beside each record",
-            hint=f"call it {name.strip('_ ')!r}: other names may begin with an underscore, too",
-            where=node.where,
-        )
 
 
 def refuse_keys_that_are_not_plain(node: Node) -> None:

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl, schema
+from headrace.core.schema import ddl, quoted, schema
 from headrace.operators.blob import decode, encode
 from headrace.operators.cut import Cut
 from headrace.operators.program import Program
@@ -53,7 +53,7 @@ def _made(cut: Cut, given: DataFrame) -> DataFrame:
             where=cut.where,
         )
     wanted = {one.name: plain(one.type) for one in cut.made}
-    found = {one.name: plain(schema(f"`{one.name}` {one.dataType.simpleString()}").field(0).type) for one in made.schema.fields}
+    found = {one.name: plain(schema(f"{quoted(one.name)} {one.dataType.simpleString()}").field(0).type) for one in made.schema.fields}
     if found != wanted:
         said = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in made.schema.fields)
         raise PlanError(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
+from headrace.core.schema import quoted
 from headrace.plan.expressions.expression import Expression, parse
 from headrace.plan.expressions.grammar import Grammar
 from headrace.plan.expressions.nodes import Column, Member, Star
@@ -102,9 +103,9 @@ def _expanded(item: Named, schema: pa.Schema) -> list[Named]:
         field = _found(name, fields, expression)
         if not isinstance(field.type, pa.StructType):
             raise PlanError(f"{name!r} in {expression.text} has no fields", hint="only a struct can be spread out", where=expression.where)
-        fields, prefix = list(field.type), prefix + _quoted(field.name) + "."
+        fields, prefix = list(field.type), prefix + quoted(field.name) + "."
     left_out = {_found(name, fields, expression).name for name in star.without}
-    return [(field.name, parse(prefix + _quoted(field.name), expression.where)) for field in fields if field.name not in left_out]
+    return [(field.name, parse(prefix + quoted(field.name), expression.where)) for field in fields if field.name not in left_out]
 
 
 def _found(name: str, fields: list[pa.Field], expression: Expression) -> pa.Field:
@@ -113,7 +114,3 @@ def _found(name: str, fields: list[pa.Field], expression: Expression) -> pa.Fiel
             return field
     fact, hint = unknown_name("column", name, [field.name for field in fields])
     raise PlanError(f"{fact} in {expression.text}", hint=hint, where=expression.where)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
