@@ -119,7 +119,7 @@ class TestDriver:
         """What a view holds, or the target of a sink would: in the order of its keys, or facts as they came. No server is asked."""
         if name not in self._held:
             raise PlanError(f"there is no view {name!r}, and no sink", hint=f"views and sinks: {', '.join(self._held)}")
-        return [row for _, row in sorted(self._held[name].items(), key=lambda item: [(part is None, part) for part in item[0]])]
+        return [row for _, row in sorted(self._held[name].items(), key=lambda item: [_place(part) for part in item[0]])]
 
     def late(self, stream: str) -> list[Row]:
         """The late records of a stream so far, with `step`, `reason`, `watermark` and the window they missed."""
@@ -255,6 +255,11 @@ def _table(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _same(part: Any) -> Any:
     """A part of a key as one that equals itself, as NaN does not."""
     return math.nan if part != part else part  # noqa: PLR0124
+
+
+def _place(part: Any) -> tuple[bool, bool, Any]:
+    """Where a part of a key stands among others: NaN behind every number, nothing last, as Spark has them."""
+    return part is None, part != part, part  # noqa: PLR0124
 
 
 def _micros(moment: Moment | int) -> int:

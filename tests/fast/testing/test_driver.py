@@ -256,6 +256,14 @@ def test_a_stream_without_a_time_is_counted_and_kept_in_the_order_of_arrival() -
         assert driver.rows("places") == [{"page": "/a", "place": "mid"}]
 
 
+def test_rows_stand_in_the_order_of_their_keys_with_nan_behind_numbers_and_nothing_last() -> None:
+    app = Declaration("numbers")
+    app.view("counts", app.stream("numbers", "n double").group("n", ttl=None).agg(records="count(*)"))
+    with TestDriver(app) as driver:
+        driver.send("numbers", [{"n": number} for number in (3.0, math.nan, None, 2.0, math.inf, 1.0)])
+        assert str([row["n"] for row in driver.rows("counts")]) == "[1.0, 2.0, 3.0, inf, nan, None]"
+
+
 def test_the_size_of_the_state_is_known_for_each_step_and_falls_when_windows_close() -> None:
     app = Declaration("counts")
     views = page_views(app)
