@@ -19,19 +19,19 @@ from headrace.core.errors import PlanError
 from headrace.core.names import Names
 from headrace.core.schema import SchemaLike, ddl
 from headrace.core.settings import Settings, load_settings
-from headrace.core.where import caller
-from headrace.jobs.directory import JobDirectory
+from headrace.core.where import caller, says_where
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.log.target import LogTopic
-from headrace.plan.explain import Explanation, explained
+from headrace.log.topic import check_name
 from headrace.plan.nodes import Source
-from headrace.plan.plan import View
+from headrace.plan.plan import Output, View
 from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
     from headrace.jobs.epochs import Epochs
     from headrace.jobs.report import Report
+    from headrace.plan.explain import Explanation
 
 _place: ContextVar[Path | None] = ContextVar("place", default=None)
 
@@ -62,7 +62,9 @@ class App(Declaration):
     1
     """
 
+    @says_where
     def __init__(self, name: str, *, home: str | Path | None = None, kafka: str | None = None, settings: Settings | None = None) -> None:
+        check_name(name, "app")
         super().__init__(name)
         self._apart = _place.get()
         self.settings = settings or load_settings(home=home, kafka=kafka)
@@ -80,6 +82,7 @@ class App(Declaration):
         """The event log of the app's home."""
         return Log(self.settings.home / "log")
 
+    @says_where
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
         late: str = "side", partitions: int = 1, source: Any = None, align: Duration | None = None,
@@ -146,16 +149,15 @@ class App(Declaration):
 
     def explain(self) -> Explanation:
         """What each step does, which lane runs it and why, what it remembers and for how long. Print it."""
-        record = JobDirectory(self.settings.home, self.name).record()
-        if record is None:
-            return explained(self.plan())
-        from headrace.jobs.report import hot_keys, state
+        from headrace.jobs.explanation import explanation
 
-        found: dict[str, list[str]] = {}
-        for hot in hot_keys(self.log, self.name):
-            found.setdefault(hot.step, []).append(f"{hot.key} has {hot.share:.0%}")
-        sizes = {kept["step"]: f"{kept['rows']:,} rows, {kept['bytes']:,} bytes" for kept in state(self.log, self.name, record)}
-        return explained(self.plan(), record.shards, {step: ", ".join(words) for step, words in found.items()}, sizes)
+        return explanation(self.plan(), self.settings, self.log)
+
+    def _output(self, output: Output, at: str | None) -> None:
+        if isinstance(output, View):
+            # It is a topic of the log.
+            check_name(output.name, "view")
+        super()._output(output, at)
 
     def _have_topic(self, source: Source, partitions: int) -> int:
         """See to it that the topic is there; how many partitions it has."""

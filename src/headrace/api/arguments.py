@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
+from headrace.core.where import caller
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
 
@@ -21,6 +22,18 @@ class Namer(Protocol):
     def aggregates(self) -> Mapping[str, Aggregate]: ...
 
     def step_name(self, base: str) -> str: ...
+
+
+def node_of(stream: Any, role: str) -> Node:
+    """The node of a stream or table that a method is given."""
+    node = getattr(stream, "node", None)
+    if not isinstance(node, Node):
+        raise PlanError(
+            f"{role} of {type(stream).__name__}, which is no stream and no table",
+            hint='windows and groups become one when it is said what is computed: .agg(views="count(*)")',
+            where=caller(),
+        )
+    return node
 
 
 def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:

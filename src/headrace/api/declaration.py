@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.api.arguments import node_of
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
@@ -77,17 +78,17 @@ class Declaration:
         Under a key that does not hold their own key, a view has the latest of the results, by event time.
         """
         at = caller()
-        keys = listed(key) or stream.node.keys
+        node = node_of(stream, f"view {name!r}")
+        keys = listed(key) or node.keys
         if not keys:
             raise PlanError(
-                f"view {name!r}: nothing tells the records of {stream.name!r} apart",
+                f"view {name!r}: nothing tells the records of {node.name!r} apart",
                 why="a view has one row a key",
                 hint='make it a table first: stream.to_table(key="...")',
                 where=at,
             )
         for part in keys:
-            column(stream.node, part, f"key of view {name!r}")
-        node = stream.node
+            column(node, part, f"key of view {name!r}")
         if not node.keys or not set(node.keys) <= set(keys):
             node = self._latest(node, keys, at)
         self._output(View(name, node, keys), at)
@@ -98,7 +99,8 @@ class Declaration:
 
         Where the target has a key that does not hold the results' own, it gets the latest of the results, by event time.
         """
-        at, called, node = caller(), name or self.step_name(f"{stream.name}.sink"), stream.node
+        at, node = caller(), node_of(stream, f"a sink to {target}")
+        called = name or self.step_name(f"{node.name}.sink")
         key = folding_key(node, check_target(called, node, target, at))
         if key and not (node.keys and set(node.keys) <= set(key)):
             node = self._latest(node, key, at)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, refuse_twice, refuse_without_ttl
+from headrace.api.arguments import Namer, columns_of, node_of, refuse_twice, refuse_without_ttl
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
@@ -57,6 +57,8 @@ class Stream:
     def select(self, *columns: str) -> Stream:
         """These columns, as a Spark SQL select list: `select("url, upper(user) as user")`, or one text a column."""
         at = caller()
+        if not columns:
+            raise PlanError(f"select() of {self.name!r} without a column", hint='name at least one: select("url")', where=at)
         named = expand([pair for text in columns for pair in parse_select(text, at)], self.columns)
         return self._project([(name, self._typed(expression)) for name, expression in named], at, "select")
 
@@ -64,7 +66,9 @@ class Stream:
         """All columns, and these besides or in place of those of the same name."""
         at = caller()
         made = {name: self._typed(parse(text, at)) for name, text in columns.items()}
-        kept = {name: self._typed(parse(quoted(name), at)) for name in self.columns.names}
+        # Spark does not tell upper from lower case: Amount takes the place of amount.
+        placed = {name.lower(): name for name in made}
+        kept = {placed.get(name.lower(), name): self._typed(parse(quoted(name), at)) for name in self.columns.names}
         return self._project([*(kept | made).items()], at, "with_columns")
 
     def flat_map(self, array: str, into: str) -> Stream:
@@ -85,25 +89,29 @@ class Stream:
     def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:
         """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; `schema` if it changes the columns."""
         at = caller()
+        if not callable(function):
+            raise PlanError(f"transform({function!r}) is no function", hint="give one from a DataFrame to a DataFrame", where=at)
         columns = self.columns if schema is None else schema_of(schema)
         return self._then(lambda name: Transform(name, columns, at, self.node, function), "transform")
 
     def union(self, *others: Stream) -> Stream:
         """The records of this stream and others with the same columns."""
         at = caller()
-        for other in others:
-            if not other.columns.equals(self.columns):
+        nodes = (self.node, *(node_of(other, f"union of {self.name!r} with one") for other in others))
+        for node in nodes:
+            if not node.columns.equals(self.columns):
                 raise PlanError(
-                    f"union of {self.name!r} and {other.name!r}: their columns differ",
+                    f"union of {self.name!r} and {node.name!r}: their columns differ",
                     hint=f"give both the columns {', '.join(self.columns.names)}",
                     where=at,
                 )
-        nodes = (self.node, *(other.node for other in others))
         return self._then(lambda name: Union(name, self.columns, at, nodes), "union")
 
     def key_by(self, *columns: str) -> Stream:
         """The same records under another key."""
         at = caller()
+        if not columns:
+            raise PlanError(f"key_by() of {self.name!r} without a column", hint='name at least one: key_by("url")', where=at)
         for name in columns:
             column(self.node, name, "key_by")
         return self._then(lambda name: KeyBy(name, self.columns, at, self.node, columns), "key_by")

@@ -18,6 +18,7 @@ from headrace.core import failpoints
 from headrace.core.durations import microseconds
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
+from headrace.core.where import caller
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
 from headrace.jobs.outputs import create_outputs, outputs_of
@@ -57,7 +58,9 @@ class JobRun:
     def run(self, until: str | None = None, rows_per_epoch: int | None = None) -> Report:
         """Begin the job, or go on with it where it stopped, and report when the run ends."""
         if until not in UNTIL:
-            raise PlanError(f"until={until!r} is not known", hint='"caught-up", "end", or None to run until stopped')
+            raise PlanError(f"until={until!r} is not known", hint='"caught-up", "end", or None to run until stopped', where=caller())
+        if rows_per_epoch is not None and rows_per_epoch < 1:
+            raise PlanError(f"rows_per_epoch={rows_per_epoch} takes in nothing", hint="give one or more, or leave it out", where=caller())
         began, plan = time.monotonic(), self._plan
         place = JobDirectory(self._settings.home, plan.name)
         with (

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headrace.log.topic import check_name
+
 
 @dataclass(frozen=True)
 class LogTopic:
@@ -28,6 +30,7 @@ class LogTopic:
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """A topic takes what a stream can have."""
+        check_name(self.topic)
 
     def __str__(self) -> str:
         return f"topic {self.topic}"

@@ -184,7 +184,10 @@ def check_name(name: str, kind: str = "topic") -> None:
     >>> check_name("page_views")
     """
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise LogError(f"{name!r} is not a {kind} name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'")
+        article = "an" if kind.startswith("a") else "a"
+        raise LogError(
+            f"{name!r} is not {article} {kind} name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'"
+        )
 
 
 def extended(topic: Topic, columns: pa.Schema) -> pa.Schema:

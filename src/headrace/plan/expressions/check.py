@@ -23,6 +23,7 @@ from headrace.plan.expressions.unfused import UNFUSED
 _WORDS_OF_THE_MOMENT = {
     (word,) for word in ("current_date", "current_timestamp", "current_user", "current_time", "localtimestamp", "session_user", "user")
 }
+_OF_MANY = "aggregates belong in agg(...); with_previous(...), dedup(...) and process(...) know the records of a key before"
 FUSED = frozenset(RULES) | {"cast", "try_cast"}
 
 
@@ -98,6 +99,8 @@ class _Checker:
             return self._call("case", node, parts)
         if isinstance(node, Call):
             return self._call(node.name, node, self._arguments(node))
+        if isinstance(node, Foreign) and node.gathers:
+            raise self._site(node, "").refuse(f"{node.what} looks at many rows, and this is evaluated for each", _OF_MANY)
         if isinstance(node, Foreign):
             for part in node.children():
                 self.term(part)

@@ -29,7 +29,9 @@ def foreign(text: str) -> Foreign | None:
         return None
     if not isinstance(tree, sql.Condition) or isinstance(tree, sql.Alias):
         return None
-    return Foreign(Span(0, len(text)), what, () if tree.find(sql.Query) else _columns(tree))
+    if tree.find(sql.Query):
+        return Foreign(Span(0, len(text)), what, ())
+    return Foreign(Span(0, len(text)), what, _columns(tree), tree.find(sql.Window, sql.WithinGroup) is not None)
 
 
 def _columns(tree: sql.Condition) -> tuple[tuple[str, ...], ...]:

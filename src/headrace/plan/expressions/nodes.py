@@ -138,6 +138,8 @@ class Foreign(Node):
 
     what: str
     reads: tuple[tuple[str, ...], ...]
+    gathers: bool = False
+    """Whether it looks at many rows."""
 
     def children(self) -> tuple[Node, ...]:
         return tuple(Column(self.span, parts) for parts in self.reads)

@@ -1,0 +1,57 @@
+"""Slips of the hand in a declaration are refused at the line that has them, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headrace.api.stream import Stream
+from headrace.api.windows import bounded, tumbling
+from headrace.app import App
+from headrace.core.errors import HeadraceError, PlanError
+from headrace.log.target import LogTopic
+
+SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
+    ("'a/b' is not a topic name", lambda app, _: app.stream("a/b", "n int")),
+    ("topic 't' with 0 partitions", lambda app, _: app.stream("t", "n int", partitions=0)),
+    ("'a/b' is not a view name", lambda app, views: app.view("a/b", views.to_table("url"))),
+    ("'a/b' is not a topic name", lambda app, views: app.sink(views, LogTopic("a/b"))),
+    ("'' is not an app name", lambda app, _: App("", settings=app.settings)),
+    ("'über' is not an app name", lambda app, _: App("über", settings=app.settings)),
+    ("view 'v' of Windowed, which is no stream", lambda app, views: app.view("v", views.window(tumbling("1m")))),  # type: ignore[arg-type]
+    ("a sink to topic t of Grouped, which is no", lambda app, views: app.sink(views.group("url", ttl=None), LogTopic("t"))),  # type: ignore[arg-type]
+    ("with one of int, which is no stream", lambda _, views: views.union(5)),  # type: ignore[arg-type]
+    ("without a column", lambda _, views: views.select()),
+    ("without a column", lambda _, views: views.key_by()),
+    ("transform\\('x'\\) is no function", lambda _, views: views.transform("x")),  # type: ignore[arg-type]
+    ("`url` is not an array", lambda _, views: views.explode("url")),
+    ("a window function looks at many rows", lambda _, views: views.where("sum(n) over (partition by url) > 1")),
+    ("an ordered aggregate looks at many", lambda _, views: views.where("percentile_cont(0.5) within group (order by n) > 1")),
+    ("until='ever' is not known", lambda app, views: (app.view("v", views.to_table("url")), app.run(until="ever"))),
+    ("rows_per_epoch=0 takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=0))),
+]
+
+
+@pytest.mark.parametrize(("fact", "declare"), SLIPS, ids=[fact for fact, _ in SLIPS])
+def test_a_slip_is_refused_with_a_hint_and_the_users_line(tmp_path: Path, fact: str, declare: Callable[[App, Stream], object]) -> None:
+    app = App("slips", home=tmp_path)
+    views = app.stream("views", "url string, n int, at timestamp", time="at", watermark=bounded("10s"))
+    with pytest.raises(HeadraceError, match=fact) as error:
+        declare(app, views)
+    assert error.value.hint
+    assert "test_slips.py" in str(error.value.where)
+
+
+def test_a_column_takes_the_place_of_one_that_differs_in_case_alone(tmp_path: Path) -> None:
+    views = App("cases", home=tmp_path).stream("views", "url string, n int")
+    assert views.with_columns(N="n + 1").columns.names == ["url", "N"]
+
+
+def test_what_a_run_refuses_is_not_explained(tmp_path: Path) -> None:
+    app = App("changes", home=tmp_path)
+    latest = app.stream("prices", "item string, shop string, price int").to_table(["item", "shop"])
+    app.view("least", latest.group("item", ttl=None).agg(price="min(price)"))
+    with pytest.raises(PlanError, match=r"min\(price\) over 'prices.table', whose results change"):
+        app.explain()
