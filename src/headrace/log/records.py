@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.core.clock import to_microseconds
 from headrace.core.errors import SchemaError
 from headrace.core.schema import TIMESTAMP, ddl
+from headrace.core.values import column_of
 from headrace.log.delivery import Outcome
 from headrace.log.layout import HEADERS
 from headrace.log.topic import Topic
@@ -146,13 +147,13 @@ def _values(topic: Topic, values: list[Value]) -> dict[str, pa.Array]:
             plain = [value.get("value") if isinstance(value, Mapping) else value for value in values]
             return {"value": pa.array(plain, pa.binary())}
     rows = [{} if value is None else value for value in values]
-    return {column.name: pa.array([row.get(column.name) for row in rows], column.type) for column in topic.columns}  # type: ignore[union-attr]
+    return {column.name: column_of([row.get(column.name) for row in rows], column.type) for column in topic.columns}  # type: ignore[union-attr]
 
 
 def _times(topic: Topic, times: list[int | None], values: list[Value], sent_at: int) -> dict[str, pa.Array]:
     if topic.time is None:
         return {"_time": pa.array([sent_at if moment is None else moment for moment in times], TIMESTAMP)}
-    return {topic.time: pa.array(_beside(topic.time, times, values), topic.columns.field(topic.time).type)}
+    return {topic.time: column_of(_beside(topic.time, times, values), topic.columns.field(topic.time).type)}
 
 
 def _keys(topic: Topic, keys: list[Key], values: list[Value]) -> dict[str, pa.Array]:
@@ -162,7 +163,7 @@ def _keys(topic: Topic, keys: list[Key], values: list[Value]) -> dict[str, pa.Ar
     columns = {}
     for place, name in enumerate(topic.key):
         given = [None if part == (None,) else part[place] for part in parts if _fitting(topic, part)]
-        columns[name] = pa.array(_beside(name, given, values), topic.columns.field(name).type)
+        columns[name] = column_of(_beside(name, given, values), topic.columns.field(name).type)
     return columns
 
 

@@ -18,6 +18,7 @@ from headrace.core.durations import Duration, microseconds
 from headrace.core.errors import PlanError, SchemaError
 from headrace.core.keys import encode_keys, partitions_of
 from headrace.core.schema import ddl
+from headrace.core.values import column_of
 from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, RETRACT, as_upserts
 from headrace.operators.compiler import compiled
@@ -200,7 +201,7 @@ class TestDriver:
     def _records(self, source: Source, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pl.DataFrame:
         try:
             table = rows.select(source.columns.names).cast(source.columns) if isinstance(rows, pa.Table) else _table(source, rows)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
+        except (pa.ArrowException, KeyError, TypeError, ValueError, OverflowError) as error:
             raise SchemaError(
                 f"a record does not fit stream {source.name!r}: {error}", hint=f"its columns are {ddl(source.columns)}"
             ) from error
@@ -244,12 +245,21 @@ class TestDriver:
 
 def _table(source: Source, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     for row in rows:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"{row!r} is no dictionary of columns")
         for name in row:
             if name not in source.columns.names:
                 raise KeyError(f"no column {name!r}")
-    moments = [field.name for field in source.columns if pa.types.is_timestamp(field.type)]
-    ready = [{name: _micros(value) if name in moments and isinstance(value, str) else value for name, value in row.items()} for row in rows]
-    return pa.Table.from_pylist(ready, schema=source.columns)
+    columns = [column_of([_value(row.get(field.name), field) for row in rows], field.type) for field in source.columns]
+    for field, column in zip(source.columns, columns, strict=True):
+        if column.null_count and not field.nullable:
+            raise ValueError(f"column {field.name!r} is NOT NULL, and {column.null_count} records have no value for it")
+    return pa.table(columns, source.columns)
+
+
+def _value(value: Any, field: pa.Field) -> Any:
+    """A value of a record; times may be written as text."""
+    return _micros(value) if isinstance(value, str) and pa.types.is_timestamp(field.type) else value
 
 
 def _same(part: Any) -> Any:
@@ -263,4 +273,7 @@ def _place(part: Any) -> tuple[bool, bool, Any]:
 
 
 def _micros(moment: Moment | int) -> int:
-    return to_microseconds(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
+    try:
+        return to_microseconds(datetime.fromisoformat(moment) if isinstance(moment, str) else moment)
+    except ValueError as error:
+        raise SchemaError(f"{moment!r} is not a time", hint='write it as "2026-01-01T12:00:00Z", or give a datetime') from error

@@ -1,8 +1,10 @@
 """Sending: records are batched, each has its own outcome, and what waits is bounded."""
 
+import math
 import threading
 import tracemalloc
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -449,3 +451,15 @@ def test_producers_of_one_record_each_use_all_partitions(tmp_path):
         with log.producer(acks="1") as producer:
             producer.send("a", b"x")
     assert set(log.read("a")["_partition"].to_pylist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "record", [{"n": 1.5}, {"n": Decimal("0.1")}, {"n": math.nan}, {"n": 1, "at": 1767268800.5}, {"n": 1, "at": Decimal(5)}]
+)
+def test_no_value_is_cut_down_to_fit_its_column(log: Log, record: dict[str, object]):
+    log.create_topic("numbers", schema="n int, at timestamp")
+    with pytest.raises(SchemaError, match="a record does not fit topic 'numbers'"), log.producer() as producer:
+        producer.send("numbers", record).result()
+    with log.producer() as producer:
+        producer.send("numbers", {"n": 2.0, "at": 5})
+    assert log.read("numbers")["n"].to_pylist() == [2]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -78,13 +80,24 @@ def test_a_nan_that_is_only_summed_is_no_mistake() -> None:
         assert driver.dead_letters("payments") == []
 
 
-@pytest.mark.parametrize("row", [{"card": "c", "cost": 1.0}, {"card": 7, "amount": "much"}])
-def test_a_record_that_does_not_fit_the_schema_is_refused_whole(row: dict[str, object]) -> None:
+@pytest.mark.parametrize("row", [{"card": "c", "cost": 1.0}, {"card": 7, "amount": "much"}, {"card": "c", "at": 1767268800.5}, "card", 5])
+def test_a_record_that_does_not_fit_the_schema_is_refused_whole(row: Any) -> None:
     with TestDriver(app()) as driver:
         with pytest.raises(SchemaError, match="does not fit stream 'payments'"):
             driver.send("payments", [{"card": "c", "amount": 1.0, "text": "a", "at": "2026-01-01T12:00:00Z"}, row])
         driver.end()
         assert driver.rows("per_minute") == []
+
+
+@pytest.mark.parametrize("row", [{"n": 1.5, "m": 1}, {"n": Decimal("0.1"), "m": 1}, {"n": 1}, {"n": 1, "m": None}])
+def test_no_value_is_changed_or_made_up_to_fit_a_column(row: dict[str, object]) -> None:
+    declared = Declaration("numbers")
+    declared.view("latest", declared.stream("numbers", "n int, m int not null").to_table("n"))
+    with TestDriver(declared) as driver:
+        with pytest.raises(SchemaError, match="does not fit stream 'numbers'"):
+            driver.send("numbers", [row])
+        driver.send("numbers", [{"n": 2.0, "m": 3}])
+        assert driver.rows("latest") == [{"n": 2, "m": 3}]
 
 
 def test_a_streams_own_columns_are_not_taken_for_those_of_a_late_record() -> None:
