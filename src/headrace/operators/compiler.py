@@ -49,7 +49,8 @@ class _Compiler:
         return Program(plan.name, self._shards, origins, operators, outlets, self._routes.cuts)
 
     def _operator(self, node: Node) -> Operator:
-        entry, level, source = Entry(node.name, operator_of(node)), level_of(node), source_of(node)
+        signed = any(before.changes for before in node.inputs)
+        entry, level, source = Entry(node.name, operator_of(node), signed), level_of(node), source_of(node)
         if not all(result.expression.fused for result in node.results):
             columns, flow = self._routes.results(node)
             return Operator(entry, level, (), columns, flow, source, node.gathers)

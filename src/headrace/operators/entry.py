@@ -8,7 +8,7 @@ from functools import cached_property
 
 import polars as pl
 
-from headrace.operators.changes import CHANGED, OP, TIME
+from headrace.operators.changes import CHANGED, OP, TIME, added
 from headrace.operators.contract import Entered, Made, Spec
 from headrace.operators.expressions import Compiled
 from headrace.operators.flow import ROW, computed
@@ -26,6 +26,8 @@ class Entry:
 
     operator: str
     made: Made
+    signed: bool = False
+    """Whether it takes in changes, perhaps united with facts."""
 
     @property
     def spec(self) -> Spec:
@@ -38,6 +40,8 @@ class Entry:
     def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         """What entering made of a batch. Records whose arguments could not be computed are bad."""
         frame = _in_one_form(frame, self.spec.by)
+        if self.signed and OP not in frame.columns:
+            frame = added(frame)
         if self.made.arguments is None:
             return self.spec.enter(frame.drop(CHANGED, strict=False), time)
         kept = [name for name in (*self.spec.by, TIME, ROW, OP) if name in frame.columns]

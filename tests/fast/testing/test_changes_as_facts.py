@@ -9,7 +9,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import bounded, tumbling
+from headrace.api.windows import bounded, perfect, tumbling
 from headrace.core.errors import PlanError
 from headrace.testing.driver import TestDriver
 
@@ -30,6 +30,32 @@ def order(number: str, state: str, clock: str, amount: int = 1) -> dict[str, Any
 
 def facts(driver: TestDriver, view: str = "changes") -> list[tuple[Any, ...]]:
     return [(row["id"], row["state"], row["op"]) for row in driver.rows(view)]
+
+
+def test_facts_count_beside_a_table_that_they_are_united_with() -> None:
+    app = Declaration("mixed")
+    limits, payments = (
+        app.stream(name, "account string, amount int, at timestamp", time="at", watermark=perfect(idle="1 day"))
+        for name in ("limits", "payments")
+    )
+    hours = limits.window(tumbling("1 hour"), by="account").agg(amount="max(amount)").emit(until="1 day")
+    united = hours.select("account, amount, window_end as at").union(payments)
+    app.view("free", limits.to_table("account").union(payments).group("account", ttl=None).agg(amount="sum(amount)", records="count(*)"))
+    app.view("days", united.window(tumbling("1 day"), by="account").agg(amount="sum(amount)", records="count(*)"))
+
+    def record(amount: int, time: str) -> list[dict[str, object]]:
+        return [{"account": "a", "amount": amount, "at": f"2026-01-01T{time}Z"}]
+
+    with TestDriver(app) as driver:
+        driver.send("payments", record(-10, "12:00:00"))
+        driver.send("limits", record(100, "10:00:00"))
+        driver.send("limits", record(500, "12:00:00"))
+        driver.restart()
+        driver.send("limits", record(300, "10:30:00"))
+        driver.send("payments", record(-20, "12:10:00"))
+        assert driver.rows("free") == [{"account": "a", "amount": 470, "records": 3}]
+        driver.end()
+        assert [(row["amount"], row["records"]) for row in driver.rows("days")] == [(770, 4)]
 
 
 def test_each_change_of_a_table_is_an_insert_an_update_or_a_delete() -> None:
