@@ -69,6 +69,7 @@ SAME = {
     **{f"{name}(b)": None for name in ("bool_and", "bool_or", "every", "some", "any")},
     "bool_and(i > 0) filter (where b)": None,
     "first(s, true)": "min_by(s, at) filter (where s is not null)",
+    "last(s) ignore nulls": "max_by(s, at) filter (where s is not null)",
     "any_value(s)": "min_by(s, at)",
     "last(d, true) filter (where b)": "max_by(d, at) filter (where b and d is not null)",
     # Both are in no order there.

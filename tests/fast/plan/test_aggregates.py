@@ -75,6 +75,8 @@ def test_an_aggregate_has_the_type_that_spark_gives_it(text: str, kind: str) -> 
         ("heavy_hitters(s)", "has 1 arguments", "heavy_hitters takes 2"),
         ("heavy_hitters(s, 0.0001)", "the share is 0.0001", "0.001"),
         ("first(s, i)", "not a constant", "true or false"),
+        ("sum(i) ignore nulls", "sum(...) with ignore nulls", "first, last"),
+        ("first(s, true) ignore nulls", "first(...) with ignore nulls", "of one value"),
         ("sum(distinct i)", "sum of distinct values", "collect_set"),
         ("mode(s)", "has no aggregate", "some"),
     ],

@@ -36,6 +36,7 @@ class Largest(Aggregate):
 
 TEXTS = [
     "sum(d)", "avg(m)", "stddev(i)", "var_pop(m) filter (where b)", "bool_and(b)", "bool_or(b)", "any_value(s)", "first(s, true)",
+    "last(s) filter (where b) ignore nulls",
     "count(distinct s)", "count(distinct s, b)", "collect_list(s)", "collect_set(d)", "max_by(s, i, 2)", "min_by(a, m, 3)",
     "approx_count_distinct(s)", "approx_count_distinct(l, 0.01) filter (where b)", "approx_percentile(d, array(0.0, 0.5))",
     "percentile_approx(a, 0.9, 100)", "approx_top_k(s, 3)", "heavy_hitters(l, 0.2)", "array(min(i), max(i))",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.core.errors import PlanError
 from headrace.plan.expressions.aggregate_names import AGGREGATES
@@ -11,6 +11,9 @@ from headrace.plan.expressions.expression import Expression, parse
 from headrace.plan.expressions.grammar import Grammar
 from headrace.plan.expressions.nodes import Call, Column, Node, Star
 from headrace.plan.expressions.problems import unknown_name
+
+# `first(x) ignore nulls` is `first(x, true)`.
+_WITH_NULLS = ("first", "last", "any_value", "first_value", "last_value")
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,17 @@ def _call(node: Call, text: str, where: str | None, placeholder: str, known: fro
     def part(child: Node) -> Expression:
         return parse(text[child.span.start : child.span.end], where)
 
+    arguments = tuple(part(argument) for argument in node.arguments)
+    if node.ignores_nulls:
+        if node.name not in _WITH_NULLS or len(arguments) != 1:
+            raise PlanError(
+                f"{node.name}(...) with ignore nulls", hint=f"it stands behind {', '.join(_WITH_NULLS)} of one value", where=where
+            )
+        arguments += (parse("true", where),)
     return AggregateCall(
         name=text[node.span.start : node.span.end],
         function=node.name,
-        arguments=tuple(part(argument) for argument in node.arguments),
+        arguments=arguments,
         filter=None if node.filter is None else part(node.filter),
         distinct=node.distinct,
         placeholder=placeholder,
@@ -124,7 +134,7 @@ def _without_case(node: Call) -> Node:
             return Column(part.span, tuple(name.lower() for name in part.parts))
         if isinstance(part, Call):
             condition = None if part.filter is None else lowered(part.filter)
-            return Call(part.span, part.name, tuple(lowered(argument) for argument in part.arguments), part.distinct, condition)
+            return replace(part, arguments=tuple(lowered(argument) for argument in part.arguments), filter=condition)
         return part
 
     return lowered(node)

@@ -50,9 +50,9 @@ def parse(text: str, where: str | None = None) -> Expression:
             raise
         root = other
     for node in root.walk():
-        if isinstance(node, Call) and (node.distinct or node.filter is not None):
+        if isinstance(node, Call) and (node.distinct or node.filter is not None or node.ignores_nulls):
             raise PlanError(
-                f"{node.name}(...) with distinct or filter is an aggregate",
+                f"{node.name}(...) with distinct, filter or ignore nulls is an aggregate",
                 why=f"{text!r} is evaluated for each row on its own",
                 hint="aggregates belong in agg(...)",
                 where=where,

@@ -14,7 +14,7 @@ from headrace.plan.expressions.nodes import Foreign, Span
 _SIGNS = {
     r"->": "a lambda", r"=>": "a named argument", r"\bover\b": "a window function", r"\bselect\b": "a subquery",
     r"\bwithin\s+group\b": "an ordered aggregate", r"\bcollate\b": "a collation", r"\boverlay\b": "overlay",
-    r"\bexists\b": "exists", r"\bextract\b": "extract", r"\w:\w": "a path into a variant", r"\bignore\s+nulls\b": "ignore nulls",
+    r"\bexists\b": "exists", r"\bextract\b": "extract", r"\w:\w": "a path into a variant",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -231,20 +232,24 @@ class Grammar(Reader):
         name = self.take().text.lower()
         self.take()
         if name == "count" and self.accept("*", ")"):
-            return self._filtered(Call(self.since(start), name, ()))
+            return self._chosen(Call(self.since(start), name, ()))
         distinct = self.accept("distinct")
         arguments = () if self.accept(")") else tuple(self._closed_list(named=name == "struct"))
         if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], Column):
             unit = Literal(arguments[0].span, arguments[0].name.lower(), pa.string())
             return Call(self.since(start), _WITH_UNIT[name], (unit, *arguments[1:]))
-        return self._filtered(Call(self.since(start), name, arguments, distinct))
+        return self._chosen(Call(self.since(start), name, arguments, distinct))
 
-    def _filtered(self, call: Call) -> Call:
-        if not self.accept("filter", "(", "where"):
-            return call
-        condition = self.expression()
-        self.expect(")")
-        return Call(self.since(call.span.start), call.name, call.arguments, call.distinct, condition)
+    def _chosen(self, call: Call) -> Call:
+        """A call with what stands behind it: of which rows it is, and whether nulls count."""
+        if self.accept("filter", "(", "where"):
+            condition = self.expression()
+            self.expect(")")
+            call = replace(call, filter=condition)
+        ignores_nulls = self.accept("ignore", "nulls")
+        if not ignores_nulls:
+            self.accept("respect", "nulls")
+        return replace(call, span=self.since(call.span.start), ignores_nulls=ignores_nulls)
 
     def _closed_list(self, named: bool = False) -> list[Node]:
         items = [self._item(named)]

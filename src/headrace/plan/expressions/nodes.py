@@ -73,6 +73,7 @@ class Call(Node):
     arguments: tuple[Node, ...]
     distinct: bool = False
     filter: Node | None = None
+    ignores_nulls: bool = False
 
     def children(self) -> tuple[Node, ...]:
         return self.arguments if self.filter is None else (*self.arguments, self.filter)
