@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -22,9 +22,29 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     [1, 2, None]
     """
     column = pa.array(values, kind)
-    if (kind.id in _WHOLE or kind.id in _TIMES) and any(issubclass(given, _FRACTIONAL) for given in set(map(type, values))):
-        _refuse_fractions(values, kind)
+    _refuse_what_was_cut(values, kind)
     return column
+
+
+def _refuse_what_was_cut(values: Sequence[Any], kind: pa.DataType) -> None:
+    if kind.num_fields:
+        for parts, part in _parts([value for value in values if value is not None], kind):
+            _refuse_what_was_cut(parts, part)
+    elif (kind.id in _WHOLE or kind.id in _TIMES) and any(issubclass(given, _FRACTIONAL) for given in set(map(type, values))):
+        _refuse_fractions(values, kind)
+
+
+def _parts(values: Sequence[Any], kind: pa.DataType) -> Iterator[tuple[Sequence[Any], pa.DataType]]:
+    """What arrays, maps and structs are made of, by its type."""
+    if pa.types.is_map(kind):
+        pairs = [pair for value in values for pair in (value.items() if isinstance(value, Mapping) else value)]
+        yield [key for key, _ in pairs], kind.key_type
+        yield [item for _, item in pairs], kind.item_type
+    elif pa.types.is_struct(kind):
+        rows = [value if isinstance(value, Mapping) else dict(value) for value in values]
+        yield from (([row.get(field.name) for row in rows], field.type) for field in kind)
+    else:
+        yield [item for value in values for item in value], kind.value_type
 
 
 def _refuse_fractions(values: Sequence[Any], kind: pa.DataType) -> None:

@@ -454,12 +454,16 @@ def test_producers_of_one_record_each_use_all_partitions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "record", [{"n": 1.5}, {"n": Decimal("0.1")}, {"n": math.nan}, {"n": 1, "at": 1767268800.5}, {"n": 1, "at": Decimal(5)}]
-)
+    "record",
+    [
+        {"n": 1.5}, {"n": Decimal("0.1")}, {"n": math.nan}, {"n": 1, "at": 1767268800.5}, {"n": 1, "at": Decimal(5)},
+        {"list": [1, 1.5]}, {"map": {"a": [{"m": 0.5}]}}, {"list": None, "map": {"a": [None], "b": [{"m": 1}, {"m": Decimal("1.5")}]}},
+    ],
+)  # fmt: skip
 def test_no_value_is_cut_down_to_fit_its_column(log: Log, record: dict[str, object]):
-    log.create_topic("numbers", schema="n int, at timestamp")
+    log.create_topic("numbers", schema="n int, at timestamp, list array<int>, map map<string,array<struct<m:bigint>>>")
     with pytest.raises(SchemaError, match="a record does not fit topic 'numbers'"), log.producer() as producer:
         producer.send("numbers", record).result()
     with log.producer() as producer:
-        producer.send("numbers", {"n": 2.0, "at": 5})
+        producer.send("numbers", {"n": 2.0, "at": 5, "list": [None, 3.0], "map": {"a": [{"m": 1}, None], "b": None}})
     assert log.read("numbers")["n"].to_pylist() == [2]
