@@ -23,6 +23,7 @@ from headrace.operators.entry import Entry
 from headrace.operators.grouping import GroupSpec
 from headrace.operators.program import Operator, Origin, Outlet, Program
 from headrace.operators.routing import Routes, Way, level_of, source_of
+from headrace.plan.aggregation import Aggregation
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Plan
 
@@ -56,7 +57,8 @@ class _Compiler:
             return Operator(entry, level, (), columns, flow, source, node.gathers)
         results = tuple((result.name, result.expression) for result in node.results)
         flow = self._routes.after(node, Way(node))
-        made = Operator(entry, level, results, tuple(node.columns.names), flow, source, node.gathers, node.beside)
+        calls = tuple((call.placeholder, str(call)) for call in node.calls) if isinstance(node, Aggregation) else ()
+        made = Operator(entry, level, results, tuple(node.columns.names), flow, source, node.gathers, node.beside, written=calls)
         followers = self._plan.readers(node)
         if isinstance(entry.spec, GroupSpec) and all(isinstance(reader, Node) and reader.beside for reader in followers):
             spec = replace(entry.spec, upserts=True)

@@ -12,6 +12,7 @@ from functools import cached_property
 import polars as pl
 import pyarrow as pa
 
+from headrace.core.schema import quoted
 from headrace.operators.aggregates import FAULT
 from headrace.operators.changes import CHANGED, OP, TIME
 from headrace.operators.clocked import ClockedSpec
@@ -55,6 +56,8 @@ class Operator:
     """The operator before it on whose shards it works, with all rows of that at hand."""
     upserts: bool = False
     """Whether all that follows takes a row as replacing that of its key: nothing says that a row which is replaced does not hold."""
+    written: tuple[tuple[str, str], ...] = ()
+    """The columns that `outputs` are over, as the user wrote them."""
 
     def fresh(self) -> Stateful:
         """The operator of one shard, with no state yet."""
@@ -70,7 +73,10 @@ class Operator:
         kept = [column for column in results.columns if column not in {c for c, _ in self._finish} and column != ALL]
         made, bad = computed(results, self._finish, kept)
         if bad is not None:
-            failed.append(bad)
+            reason = pl.col(REASON)
+            for column, text in self.written:
+                reason = reason.str.replace_all(quoted(column), text, literal=True)
+            failed.append(bad.with_columns(reason))
         return made.select(*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])), failed
 
     @cached_property
