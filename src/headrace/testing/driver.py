@@ -40,7 +40,7 @@ class TestDriver:
     """Sends records to an app's streams and shows what its views hold; time moves only with records and when told.
 
     Each `send` is one epoch. `advance` says that event time has come to a moment in every stream. `starts_at` sets the wall
-    clock, which then moves only by `wait` and `advance`; without it no record is too far ahead of the clock.
+    clock, which then moves only by `wait` and `advance`; without it the clock goes along with the records, and none is too far ahead.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -65,15 +65,18 @@ class TestDriver:
         self._epoch = 0
         self._before = BEGINNING
         self._clock = self._wall = BEGINNING
-        self._now: int | None = None if starts_at is None else _micros(starts_at)
+        # A wall clock that nobody set shows the latest time that there was.
+        self._follows = starts_at is None
+        self._now = 0 if starts_at is None else _micros(starts_at)
 
     def send(self, stream: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> None:
         """Send records to a stream, and let the app take them in as one epoch."""
         source = self._source(stream)
         records = self._records(source, rows)
         latest = self._latest(source, records)
-        now = self._now if self._now is not None else max([*latest.values(), 0])
-        self._observe({stream: latest}, now, {stream: self._lateness(source, records)})
+        if self._follows:
+            self._now = max([*latest.values(), self._now])
+        self._observe({stream: latest}, self._now, {stream: self._lateness(source, records)})
         self._run({stream: records}, *self._time())
 
     def remove(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -85,16 +88,14 @@ class TestDriver:
 
     def wait(self, time: Duration) -> None:
         """The wall clock moves on and nothing comes: what has been silent for `idle` holds event time back no longer."""
-        reaches = [reach.latest for progress in self._progress.values() for reach in progress.partitions.values()]
-        begun = self._now if self._now is not None else max(reaches, default=0)
-        self._now = begun + microseconds(time)
+        self._now += microseconds(time)
         self._observe({}, self._now)
         self._run({}, *self._time())
 
     def advance(self, to: Moment) -> None:
         """Event time comes to `to` in every stream: windows that end by then fire."""
         moment = _micros(to)
-        self._now = self._wall = max(self._now or moment, moment)
+        self._now = self._wall = max(self._now, moment)
         self._progress = {name: replace(progress, watermark=max(progress.watermark, moment)) for name, progress in self._progress.items()}
         self._run({}, moment)
 
@@ -193,10 +194,10 @@ class TestDriver:
         return united([progress for name, progress in self._progress.items() if self._sources[name].watermark is not None], self._before)
 
     def _limit(self, batches: Mapping[str, pl.DataFrame]) -> int:
-        """Times later than this are not believed; before any time was set, nothing is too far ahead."""
+        """Times later than this are not believed; a clock that follows the records has none that is too far ahead."""
         rules = [self._sources[name].watermark for name in batches]
         ahead = [microseconds(rule.max_ahead) for rule in rules if rule is not None]
-        return LATEST if self._now is None or not ahead else min(LATEST, self._now + min(ahead))
+        return LATEST if self._follows or not ahead else min(LATEST, self._now + min(ahead))
 
     def _records(self, source: Source, rows: Sequence[Mapping[str, Any]] | pa.Table) -> pl.DataFrame:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -140,8 +141,7 @@ def test_dead_letters_show_bytes_as_base64() -> None:
 def test_a_time_too_far_ahead_closes_no_window() -> None:
     app = Declaration("ahead")
     app.view("per_url", page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)"))
-    with TestDriver(app) as driver:
-        driver.advance("2026-01-01T12:00:00Z")
+    with TestDriver(app, starts_at="2026-01-01T12:00:00Z") as driver:
         far = {"url": "/a", "at": datetime(2200, 1, 1, tzinfo=UTC)}
         driver.send("page_views", [view("/a", "12:00:10"), far])
         assert driver.rows("per_url") == []
@@ -190,6 +190,20 @@ def test_silence_closes_a_window_over_the_results_of_windows() -> None:
         assert driver.rows("busy_times") == []
         driver.wait("1 second")
         assert [(row["url"], row["minutes"], row["pane"]) for row in driver.rows("busy_times")] == [("/a", 1, "idle")]
+
+
+@pytest.mark.parametrize("meanwhile", [lambda driver: driver.advance(at("12:01:00")), lambda driver: driver.wait("1 minute")])
+def test_a_wall_clock_that_was_not_set_has_no_record_ahead_of_it(meanwhile: Callable[[TestDriver], None]) -> None:
+    app = Declaration("clock")
+    app.view("urls", page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.wait("1 second")
+        driver.send("page_views", [view("/a", "12:00:01")])
+        meanwhile(driver)
+        driver.send("page_views", [view("/a", "18:00:00")])
+        driver.end()
+        assert [row["window_start"] for row in driver.rows("urls")] == [at("12:00:00"), at("18:00:00")]
+        assert driver.dead_letters("page_views") == []
 
 
 def test_a_view_under_another_key_has_the_latest_result_whatever_shard_it_came_from() -> None:
