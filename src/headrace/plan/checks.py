@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from headrace.plan.process import Process
 from headrace.plan.steps import KeyBy, ToStream, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top
-from headrace.plan.windows import Count, Session, Sliding
+from headrace.plan.windows import Count, Global, Session, Sliding
 
 
 def check(nodes: Iterable[Node]) -> None:
@@ -39,6 +39,7 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_parts_of_changes(node)
         refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
+        refuse_a_window_over_all_time(node)
         refuse_duplicates_of_changes(node)
         refuse_the_record_before_a_change(node)
         refuse_a_top_without_an_end(node)
@@ -159,6 +160,19 @@ def refuse_a_window_over_a_table(node: Node) -> None:
         )
 
 
+def refuse_a_window_over_all_time(node: Node) -> None:
+    if not isinstance(node, WindowAggregate) or isinstance(node.window, ProcessingTime):
+        return
+    endless = _before(node.input, lambda before: isinstance(before, WindowAggregate) and isinstance(before.window, Global))
+    if endless is not None:
+        raise PlanError(
+            f"windows over {endless.name!r}, which is one window for all time",
+            why="its results have the time of their last record, and come or are taken back long after windows of that time have closed",
+            hint="windows of a length in its place: hr.tumbling(...), or changes of a table as facts: group(...).agg(...).to_stream()",
+            where=node.where,
+        )
+
+
 def refuse_duplicates_of_changes(node: Node) -> None:
     if isinstance(node, Dedup) and node.input.changes:
         raise PlanError(
@@ -206,7 +220,7 @@ def refuse_an_order_without_time(node: Node) -> None:
     for call in node.calls:
         if call.function in ("first", "last"):
             raise PlanError(
-                f"{call.function} over {node.input.name!r}, which has no event time",
+                f"{call} over {node.input.name!r}, which has no event time",
                 why="records of several partitions come in no order of their own",
                 hint="declare the stream with time= and watermark=, or use min_by and max_by",
                 where=node.where,
@@ -268,8 +282,13 @@ def _key(node: Node) -> tuple[str, ...]:
 
 def _table_before(node: Node) -> Node | None:
     """The table whose changes a node takes in as such."""
+    return _before(node, lambda before: isinstance(before, GroupAggregate | ToTable))
+
+
+def _before(node: Node, wanted: Callable[[Node], bool]) -> Node | None:
+    """The nearest node of some kind whose results are not taken as facts on the way."""
     if isinstance(node, ToStream):
         return None
-    if isinstance(node, GroupAggregate | ToTable):
+    if wanted(node):
         return node
-    return next((table for table in map(_table_before, node.inputs) if table is not None), None)
+    return next((found for found in (_before(before, wanted) for before in node.inputs) if found is not None), None)

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import count_window, perfect, processing_time, session, sliding, tumbling
+from headrace.api.windows import count_window, global_, perfect, processing_time, session, sliding, tumbling
 from headrace.core.errors import HeadraceError, PlanError, SchemaError
 from headrace.log.target import LogTopic
 from headrace.plan.reserved import reserved
@@ -61,7 +61,15 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
          "windows over the table 'clicks.group'", "to_stream"),
         (lambda clicks, _: clicks.to_table("page").where("page != ''").window(tumbling("1m")).agg(n="count(*)"),
          "windows over the table 'clicks.table'", "to_stream"),
-        (lambda _, pages: pages.group("page", ttl=None).agg(place="last(place)"), "last over 'pages', which has no event time", "max_by"),
+        (
+            lambda clicks, _: clicks.window(global_(), by="page").agg(n="count(*)").emit(every=1)
+            .where("n > 1").window(tumbling("1m")).agg(n="sum(n)"),
+            "windows over 'clicks.window', which is one window for all time", "to_stream",
+        ),
+        (lambda clicks, _: clicks.window(global_()).agg(n="count(*)").emit(early="1m", mode="discarding")
+         .window(count_window(2)).agg(n="sum(n)"), "one window for all time", "hr.tumbling"),
+        (lambda _, pages: pages.group("page", ttl=None).agg(place="last(place)"), "last.place. over 'pages', which has no event", "max_by"),
+        (lambda _, pages: pages.group("page", ttl=None).agg(place="any_value(place)"), "any_value.place. over 'pages'", "max_by"),
         (lambda _, pages: pages.group("page", ttl="1 day").agg(n="count(*)"), "'pages' has no event time", "ttl=None"),
         (lambda _, pages: pages.to_table("page", ttl="1 day"), "'pages' has no event time", "ttl=None"),
         (lambda _, pages: pages.dedup("page", ttl="1 day").to_table("page"), "'pages' has no event time", "ttl=None"),
@@ -132,6 +140,7 @@ def test_a_pitfall_is_refused_with_its_remedy(declare: Callable[[Stream, Stream]
         ),
         lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").to_table("page").top(3, by="n"),
         lambda clicks, _: clicks.dedup("page", ttl="1 day").with_previous("at", by="page", ttl="1 day").to_table("page"),
+        lambda clicks, _: clicks.window(global_(), by="page").agg(n="count(*)").emit(every=9).group("n", ttl=None).agg(pages="count(*)"),
         lambda clicks, _: clicks.to_table("page").to_stream().dedup("page", ttl="1 day").to_table("page"),
         lambda clicks, _: clicks.with_columns(_id="page", _class="1").group("_id", ttl=None).agg(_total="count(*)"),
     ],
