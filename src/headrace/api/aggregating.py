@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
-from headrace.api.arguments import refuse_twice
+from headrace.api.arguments import refuse_twice, typed_field
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
@@ -33,7 +33,7 @@ class Windowed:
         node = self._stream.node
         calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
         keys = [node.columns.field(name) for name in self._by]
-        results = [pa.field(output.name, output.expression.type) for output in outputs]
+        results = [typed_field(output.name, output.expression, aggregates[output.name], at) for output in outputs]
         columns = pa.schema([*keys, *self._window.columns, *results, *PANE_COLUMNS])
         refuse_twice(columns, at)
         name = self._stream.namer.step_name(f"{node.name}.window")
@@ -91,7 +91,7 @@ class Grouped:
         at = caller()
         node = self._stream.node
         calls, outputs = aggregation(aggregates, node.columns, at, self._stream.namer.aggregates)
-        results = [pa.field(output.name, output.expression.type) for output in outputs]
+        results = [typed_field(output.name, output.expression, aggregates[output.name], at) for output in outputs]
         columns = pa.schema([*(node.columns.field(name) for name in self._by), *results])
         refuse_twice(columns, at)
         name = self._stream.namer.step_name(f"{node.name}.group")

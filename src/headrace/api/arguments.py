@@ -1,4 +1,4 @@
-"""What methods of streams are given, read and checked: names of columns, times to live, and names for steps."""
+"""What methods of streams are given, read and checked: names and types of columns, times to live, and names for steps."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
 from headrace.core.where import caller
+from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Node, column
 from headrace.plan.own import Aggregate
 
@@ -46,6 +47,18 @@ def refuse_twice(columns: pa.Schema, at: str | None) -> None:
     twice = [name for name in columns.names if columns.names.count(name) > 1]
     if twice:
         raise PlanError(f"the result has two columns {twice[0]!r}", hint="give one of them another name", where=at)
+
+
+def typed_field(name: str, typed: Typed, text: str, at: str | None) -> pa.Field:
+    """The column that an expression makes, which the user wrote as `text`."""
+    if typed.type is None:
+        raise PlanError(
+            f"{text!r}: only Spark knows its type",
+            why=typed.reason,
+            hint=f"give {name!r} one: cast({text} as string), or as any other type",
+            where=at,
+        )
+    return pa.field(name, typed.type)
 
 
 def refuse_without_ttl(ttl: Duration | None, said: str, at: str | None) -> None:

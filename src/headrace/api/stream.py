@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, node_of, refuse_twice, refuse_without_ttl
+from headrace.api.arguments import Namer, columns_of, node_of, refuse_twice, refuse_without_ttl, typed_field
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
@@ -283,15 +283,7 @@ class Stream:
         return self._then(lambda name: Dedup(name, self.columns, at, self.node, by, length), kind)
 
     def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
-        for name, typed in expressions:
-            if typed.type is None:
-                raise PlanError(
-                    f"{typed.expression.text!r}: only Spark knows its type",
-                    why=typed.reason,
-                    hint=f"give it one: cast({typed.expression.text} as string) as {name}",
-                    where=at,
-                )
-        columns = pa.schema([pa.field(name, typed.type) for name, typed in expressions])
+        columns = pa.schema([typed_field(name, typed, typed.expression.text, at) for name, typed in expressions])
         return self._then(lambda name: Select(name, columns, at, self.node, tuple(expressions)), kind)
 
     def _typed(self, expression: Expression) -> Typed:

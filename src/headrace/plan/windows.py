@@ -121,6 +121,10 @@ class Custom:
 
     function: Callable[[Any], tuple[Any, Any]]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise PlanError(f"custom({self.function!r}) is no function", hint="give one from event times to the starts and ends of windows")
+
     def memory(self, kept: timedelta, emit: Emit) -> Memory:
         """The function alone knows how long a window is."""
         more = f" and {spelled(kept)}" if kept else ""

@@ -50,6 +50,7 @@ def result(text: str) -> str:
         ("approx_percentile(at, array(0.1, 0.9), 100)", "array<timestamp>"), ("max_by(s, i, 3)", "array<string>"), ("every(b)", "boolean"),
         ("approx_top_k(s)", "array<struct<item:string,count:bigint>>"), ("any_value(r)", "array<int>"),
         ("array(min(i), max(i))", "array<int>"), ("heavy_hitters(i, 0.1)", "array<struct<item:int,count:bigint>>"),
+        ("cast(map_from_entries(collect_list(struct(s, i))) as map<string, int>)", "map<string,int>"),
     ],
 )  # fmt: skip
 def test_an_aggregate_has_the_type_that_spark_gives_it(text: str, kind: str) -> None:
@@ -79,6 +80,7 @@ def test_an_aggregate_has_the_type_that_spark_gives_it(text: str, kind: str) -> 
         ("first(s, true) ignore nulls", "first(...) with ignore nulls", "of one value"),
         ("sum(distinct i)", "sum of distinct values", "collect_set"),
         ("mode(s)", "has no aggregate", "some"),
+        ("map_from_entries(collect_list(struct(s, i)))", "only Spark knows its type", "struct(s, i))) as string)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_computed_is_refused_with_what_can(text: str, said: str, hint: str) -> None:

@@ -26,6 +26,7 @@ from headrace.plan.windows import Window
         (lambda: count_window(0), "holds nothing"),
         (lambda: count_window(3, every=4), "leave gaps"),
         (lambda: hopping("1m", every="2m"), "leave gaps"),
+        (lambda: custom("1 hour"), "custom\\('1 hour'\\) is no function"),  # type: ignore[arg-type]
     ],
 )
 def test_a_window_that_cannot_be_is_refused(make: Callable[[], object], said: str) -> None:
