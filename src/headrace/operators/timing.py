@@ -1,4 +1,5 @@
-"""What becomes of an event time in a plan: the windows it falls into, when each gives out results, and when it would be late.
+"""What becomes of an event time in a plan: the windows it falls into, when each gives out results, when it has its turn in steps by key,
+and when it would be late.
 
 The watermark reaches a moment when every partition that is not idle has had a record that is later by the stream's bound.
 """
@@ -21,21 +22,26 @@ from headrace.operators.time import BEGINNING, END
 from headrace.operators.windowing import windowed
 from headrace.plan.aggregation import WindowAggregate
 from headrace.plan.clocked import ProcessingTime
+from headrace.plan.dedup import Dedup
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
+from headrace.plan.previous import WithPrevious
+from headrace.plan.process import IN_TIME, Process
 from headrace.plan.windows import Count, Hopping, Session, Sliding
 
 # Of so many windows that hold an event all are told, of more the first and the last.
 _FEW = 4
 # The time of a window's result is its last moment.
 _TICK = 1
+# The steps by key for which an event may be late.
+_BY_KEY = (Dedup, WithPrevious, Process)
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One window that an event of a stream falls into, or a result it is part of.
+    """One window that an event of a stream falls into, or a result it is part of; or the `turn` it has in a step without such a window.
 
     `fires_at` is where the watermark must be for the window to give out its result, `closed_by` the event time of a record that brings it
     there. From the watermark `late_at` on, which a record of `late_by` brings, an event of this time is late; None where it never is, or
@@ -55,10 +61,11 @@ class Timing:
     corrected: str
     late_at: datetime | None
     late_by: datetime | None
+    turn: str = ""
 
 
 def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
-    """What becomes of an event time of a stream in each step with windows, in the order in which it meets them."""
+    """What becomes of an event time of a stream in each step that goes by time, in the order in which it meets them."""
     source = next(node for node in plan.sources if node.name == stream)
     # Which moments reach a step: the event itself, or the results that it is part of.
     moments: dict[str, list[int]] = {source.name: [event_time]}
@@ -67,21 +74,23 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
         if not came:
             continue
         moments[node.name] = came
-        if isinstance(node, WindowAggregate) and isinstance(node.window, ProcessingTime):
-            # The wall clock decides, not the event.
-            moments[node.name] = []
-        elif isinstance(node, WindowAggregate):
+        if isinstance(node, WindowAggregate):
             spans = sorted({span for moment in came for span in spans_of(node.window, moment)})
             yield from _timed(node, source, event_time, spans)
             moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]
+        elif isinstance(node, _BY_KEY):
+            yield _by_key(node, source, event_time, came[-1])
 
 
 def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[Span]) -> Iterator[Timing]:
     # A window that ends with an event holds its end.
     beyond = _TICK if isinstance(node.window, Sliding | Count) else 0
     # A result comes in time where the event it is made of did.
-    late_at = spans[-1][1] + beyond + microseconds(node.kept) if spans and not _windowed_before(node) else END
+    late_at = spans[-1][1] + beyond + microseconds(node.kept) if spans and not _decided_before(node) else END
     words = (_early(node), _corrected(node))
+    if not spans:
+        turn = "the wall clock decides, not its time" if isinstance(node.window, ProcessingTime) else "no window holds it: a dead letter"
+        yield _without_window(node.name, str(node.window), source, event_time, _Turn(turn))
     for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
         yield Timing(
             source.name, to_datetime(event_time), node.name, str(node.window), len(spans), _moment(start), _moment(stop),
@@ -89,8 +98,34 @@ def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[S
         )  # fmt: skip
 
 
-def _windowed_before(node: Node) -> bool:
-    return any(isinstance(before, WindowAggregate) or _windowed_before(before) for before in node.inputs)
+def _by_key(node: Dedup | WithPrevious | Process, source: Source, event_time: int, moment: int) -> Timing:
+    """Behind the watermark an event is late. Up to there it waits for its turn, unless the step takes events as they come."""
+    passed = moment + _TICK + microseconds(node.lateness)
+    late_at = END if _decided_before(node) else passed
+    waits = isinstance(node, WithPrevious) or (isinstance(node, Process) and node.order == IN_TIME)
+    turn = _Turn("has its turn", passed, late_at) if waits else _Turn("has its turn in the epoch in which it comes", END, late_at)
+    return _without_window(node.name, node.does, source, event_time, turn)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """What happens to an event without a window of event time, at which watermark if it waits for one, and from which on it is late."""
+
+    words: str
+    at: int = END
+    late_at: int = END
+
+
+def _without_window(step: str, does: str, source: Source, event_time: int, turn: _Turn) -> Timing:
+    return Timing(
+        source.name, to_datetime(event_time), step, does, 0, None, None, _moment(turn.at), _record(source, turn.at), "", "",
+        _moment(turn.late_at), _record(source, turn.late_at), turn.words,
+    )  # fmt: skip
+
+
+def _decided_before(node: Node) -> bool:
+    """Whether an earlier step tells which events are late."""
+    return any(isinstance(before, (WindowAggregate, *_BY_KEY)) or _decided_before(before) for before in node.inputs)
 
 
 @singledispatch
@@ -118,6 +153,11 @@ def _(window: Session, moment: int) -> list[Span]:
 @spans_of.register
 def _(window: Sliding, moment: int) -> list[Span]:
     return [(moment - microseconds(window.length), moment)]
+
+
+@spans_of.register
+def _(_: ProcessingTime, moment: int) -> list[Span]:
+    return []
 
 
 @spans_of.register

@@ -35,7 +35,7 @@ class Sample:
         lines = [f"{self.source.name}, event time {_whole(self.event_time)} UTC ({kind}), watermark {self.source.watermark}{align}"]
         for step, windows in groupby(self.timings, key=lambda timing: timing.step):
             lines += [f"  {line}" for line in self._step(step, list(windows))]
-        return "\n".join(lines if self.timings else [*lines, "  meets no window of event time"])
+        return "\n".join(lines if self.timings else [*lines, "  meets no step that goes by event time"])
 
     def _step(self, step: str, windows: list[Timing]) -> Iterator[str]:
         first = windows[0]
@@ -43,6 +43,10 @@ class Sample:
         if len(windows) < first.windows:
             yield f"  {first.windows:,} windows hold it, the first and the last of them:"
         for timing in windows:
+            if timing.turn:
+                at = f" at watermark {self._reached(timing.fires_at, timing.closed_by)}" if timing.fires_at is not None else ""
+                yield f"  {timing.turn}{at}"
+                continue
             if timing.fires_at is None:
                 yield "  one window, which fires when the input ends"
                 continue

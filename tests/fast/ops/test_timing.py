@@ -61,6 +61,46 @@ def test_windows_fire_and_events_are_late_exactly_when_it_is_said(window: Any, e
     assert len(driven(app, ("other", late_by), ("it", EVENT)).late("events")) == 1
 
 
+@pytest.mark.parametrize(
+    ("step", "waits"),
+    [
+        (lambda events: events.dedup("name", ttl="1 hour"), False),
+        (lambda events: events.with_previous("at", by="name", ttl="1 hour"), True),
+        (lambda events: events.process(lambda event: event, by="name", ttl="1 hour"), True),
+        (lambda events: events.process(lambda event: event, by="name", ttl="1 hour", order="arrival"), False),
+    ],
+    ids=["dedup", "previous", "process", "process as they come"],
+)
+def test_steps_by_key_have_turns_and_late_events_exactly_when_it_is_said(step: Any, waits: bool) -> None:
+    app = Declaration("explained")
+    events = app.stream("events", "name string, at timestamp", time="at", watermark=hr.bounded("7 seconds"))
+    app.view("results", step(events), key="name")
+    (timing,) = told(app)
+    assert (timing.fires_at is not None, timing.windows) == (waits, 0)
+    assert timing.turn
+    for by, out in (((timing.closed_by or EVENT) - TICK, not waits), (timing.closed_by or EVENT, True)):
+        assert ("it" in [row["name"] for row in driven(app, ("it", EVENT), ("other", by)).rows("results")]) is out
+    assert timing.late_by is not None
+    assert not driven(app, ("other", timing.late_by - TICK), ("it", EVENT)).late("events")
+    assert len(driven(app, ("other", timing.late_by), ("it", EVENT)).late("events")) == 1
+
+
+def test_for_which_step_an_event_is_late_first_decides_for_those_behind_it() -> None:
+    app = Declaration("explained")
+    events = app.stream("events", "name string, at timestamp", time="at", watermark=hr.perfect())
+    app.view("hours", events.dedup("name", ttl="1 hour").window(hr.tumbling("1 hour"), by="name").agg(n="count(*)"))
+    dedup, hour = told(app)
+    assert (dedup.late_at, hour.late_at) == (EVENT + TICK, None)
+
+
+def test_a_step_that_has_no_window_for_an_event_says_so() -> None:
+    (nothing,) = told(declared(hr.custom(lambda times: (times, times)), {}))
+    assert (nothing.windows, nothing.turn) == (0, "no window holds it: a dead letter")
+    with pytest.warns(hr.PlanWarning):
+        (clocked,) = told(declared(hr.processing_time("1 minute"), {}))
+    assert (clocked.windows, clocked.turn) == (0, "the wall clock decides, not its time")
+
+
 def test_of_many_windows_the_first_and_the_last_are_told() -> None:
     first, last = told(declared(hr.hopping("1 day", every="1 minute"), {}))
     assert first.windows == last.windows == 1440
@@ -94,6 +134,18 @@ def test_samples_are_the_last_records_or_made_up(tmp_path: Path) -> None:
         "  events.window: global\n"
         "    one window, which fires when the input ends\n"
         "    early panes each time the watermark passes a multiple of 5 seconds"
+    )
+
+
+def test_a_turn_is_told_in_words(tmp_path: Path) -> None:
+    app = hr.App("turns", home=tmp_path)
+    events = app.stream("events", "name string, at timestamp", time="at", watermark=hr.bounded("7 seconds"))
+    app.view("last", events.with_previous("at", by="name", ttl="1 day"), key="name")
+    assert str(next(samples(app.plan(), app.log))) == (
+        "events, event time 2026-01-01 12:00:00 UTC (made up), watermark bounded 7 seconds\n"
+        "  events.previous: with at of the previous record by name\n"
+        "    has its turn at watermark 12:00:00.000001 (record of 12:00:07.000001)\n"
+        "    late from watermark 12:00:00.000001 (record of 12:00:07.000001) on: an event of this time then goes to events.late"
     )
 
 
