@@ -7,6 +7,7 @@ import polars as pl
 from headrace.core.errors import PlanError
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.functions.own import rehearse
 from headrace.operators.revocation import REVOCABLE, irrevocable, revocable
 from headrace.plan.aggregation import Aggregation, Call
 from headrace.plan.expressions import Typed
@@ -24,6 +25,9 @@ def aggregates_of(node: Aggregation) -> tuple[tuple[Aggregate, ...], tuple[tuple
         if condition is not None and call.filter is not None:
             arguments[condition] = call.filter
         aggregates.append(_aggregate(call, names, condition, node.input.changes))
+        if call.own is not None:
+            kinds = {name: dtype(typed.type) for name, typed in arguments.items() if typed.type is not None}
+            rehearse(aggregates[-1], kinds, node.where)
     return tuple(aggregates), tuple(arguments.items())
 
 

@@ -14,11 +14,14 @@ def raised(error: Exception, function: Callable[..., Any] | None) -> str:
     """The kind of an error, its text and the line, which is where the function begins if no line of it is to blame."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
     code = getattr(function, "__code__", None)
-    mine = [frame for frame in own if code is not None and frame.filename == code.co_filename] or own
+    # An expression that it made may fail later, in a library.
+    mine = own if code is None else [frame for frame in own if frame.filename == code.co_filename]
     if mine:
         place = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})"
+    elif code is not None and not code.co_filename.startswith(_PACKAGE):
+        place = f" ({Path(code.co_filename).name}:{code.co_firstlineno})"
     else:
-        place = f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code is not None else ""
+        place = ""
     # Polars tells its whole plan after the first line.
     text = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {text}{place}" if text else f"{type(error).__name__}{place}"

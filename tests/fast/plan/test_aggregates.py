@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import polars as pl
@@ -133,3 +134,44 @@ def over_a_table(text: str) -> Declaration:
 def test_an_aggregate_of_ones_own_needs_a_name_of_its_own_and_types(name: str, function: Any, said: str) -> None:
     with pytest.raises(HeadraceError, match=said):
         Declaration("own").aggregate(name, function)
+
+
+class Forgetful(Total):
+    def partial(self, *values: pl.Expr) -> dict[str, pl.Expr]:
+        return {"sum": values[0].sum()}
+
+
+class Halves(Total):
+    def partial(self, *values: pl.Expr) -> dict[str, pl.Expr]:
+        return {"total": values[1].sum()}
+
+
+class OfTexts(Total):
+    state: ClassVar = {"total": "string"}
+
+
+class Endless(Total):
+    def finish(self, state: dict[str, pl.Expr]) -> pl.Expr:
+        return state["total"].str.len_chars()
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (Forgetful(), r"partial of Forgetful fails: ValueError: no part 'total' of its state \(test_aggregates.py:"),
+        (Halves(), r"partial of Halves fails: IndexError: tuple index out of range \(test_aggregates.py:"),
+        (OfTexts(), "merge of OfTexts fails: InvalidOperationError: .*`str`$"),
+        (Endless(), r"finish of Endless fails: SchemaError: .* \(test_aggregates.py:"),
+    ],
+)
+def test_an_aggregate_of_ones_own_that_cannot_be_computed_is_refused_before_a_record_comes(function: Any, said: str) -> None:
+    app = Declaration("own")
+    app.aggregate("mine", function)
+    stream = app.stream("rows", SCHEMA, time="at", watermark=perfect())
+    app.view("found", stream.group("k", ttl=None).agg(found="mine(d) filter (where b)"))
+    with pytest.raises(PlanError) as error:
+        compiled(app.plan(), shards=1)
+    assert re.match(rf"mine\(d\) filter \(where b\): {said}", error.value.fact)
+    assert error.value.why
+    assert error.value.hint
+    assert "test_aggregates.py" in str(error.value.where)

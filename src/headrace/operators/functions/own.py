@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
 import polars as pl
 
+from headrace.core.errors import PlanError
 from headrace.core.schema import data_type
 from headrace.operators.aggregate import Accumulators, Aggregate
+from headrace.operators.blame import raised
 from headrace.operators.changes import ADD, OP
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.function import Function
 from headrace.plan.own import Aggregate as Own
 
+_GROUP = "_group"
+
 
 def own() -> Function:
     return Function(_partial, _merge, _finish)
+
+
+def rehearse(a: Aggregate, kinds: Mapping[str, pl.DataType], where: str | None) -> None:
+    """Compute it of no records, with columns of these types: what fails then fails for any."""
+    written = _implementation(a)
+    groups = pl.DataFrame(schema={**kinds, OP: pl.Int8(), _GROUP: pl.Int32()})
+    for step, parts in ((written.partial, _partial), (written.merge, _merge)):
+        with _refused(a, step, where):
+            groups = groups.group_by(_GROUP).agg(**parts(a))
+    with _refused(a, written.finish, where):
+        groups.select(_finish(a))
+
+
+@contextmanager
+def _refused(a: Aggregate, step: Callable[..., object], where: str | None) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise PlanError(
+            f"{a.text}: {step.__name__} of {type(a.own).__name__} fails: {raised(error, step)}",
+            why="it is computed of all groups at once, so no record could be told apart as the bad one",
+            hint="partial and merge give a polars expression for each part of its state, finish gives one for the result",
+            where=where,
+        ) from error
 
 
 def _implementation(a: Aggregate) -> Own:
@@ -45,5 +76,8 @@ def _state(a: Aggregate) -> dict[str, pl.Expr]:
 
 def _named(a: Aggregate, parts: Accumulators) -> Accumulators:
     kinds = {name: dtype(data_type(kind)) for name, kind in _implementation(a).state.items()}
+    missing = next((name for name in kinds if name not in parts), None)
+    if missing is not None:
+        raise ValueError(f"no part {missing!r} of its state")
     # A list is not cast: in a group its elements stand for themselves.
     return {a.part(name): parts[name] if kind.is_nested() else parts[name].cast(kind) for name, kind in kinds.items()}
