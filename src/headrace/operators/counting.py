@@ -83,8 +83,8 @@ class Counts(Memories):
         counts = self._joined(keys, known, _COUNT)
         # Records of one time have no order of their own: their contents decide, not who came first.
         contents = [name for name in released.columns if name not in (*by, TIME)]
-        order = contents_of(contents) if contents else pl.lit(0)
-        placed = self._joined(released.sort(TIME, order), counts, _COUNT).with_columns(
+        order = [contents_of(contents)] if contents else []
+        placed = self._joined(released.sort(TIME, *order), counts, _COUNT).with_columns(
             (pl.col(_COUNT) + pl.int_range(pl.len()).over(by)).alias(_PLACE)
         )
         extent = {START: pl.col(TIME).min(), STOP: pl.col(TIME).max()}

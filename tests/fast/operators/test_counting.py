@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from headrace.operators.aggregate import Aggregate
 from headrace.operators.contract import Arrived
 from headrace.operators.counting import Counts, CountSpec
 from headrace.operators.store import MemoryStore
@@ -72,3 +73,11 @@ def test_records_of_one_time_fall_into_the_same_windows_in_whatever_order_they_c
     (windows,) = seen
     assert [count for _, count, _ in windows] == [2, 2, 2, 2, 1]
     assert sum(total for _, _, total in windows) == summary([(5, value) for value in range(9)])[1]
+
+
+def test_records_of_which_only_the_number_counts_have_places_too() -> None:
+    spec = CountSpec(2, 2, ("k",), (Aggregate("count", "n"),))
+    counts, store = Counts(spec), MemoryStore()
+    rows = spec.enter(frame([("a", time, 0) for time in (3, 1, 1, 2)]).select("k", "_time"), EpochTime(0, BEGINNING, END)).rows
+    (windows,) = counts.run(Arrived([rows]), EpochTime(0, BEGINNING, END), store).results
+    assert sorted((row["window_number"], row["n"], row["_time"]) for row in windows.to_dicts()) == [(0, 2, 1), (1, 2, 3)]
