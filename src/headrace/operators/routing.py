@@ -12,7 +12,6 @@ from headrace.core.schema import quoted
 from headrace.operators.cut import Cut
 from headrace.operators.flow import Facts, Flow, Project, Sieve, Step, Unnest
 from headrace.plan.expressions import Typed, check, parse
-from headrace.plan.expressions.unfused import MOVING
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
@@ -71,14 +70,6 @@ class Routes:
         return Flow((*_steps(node), *behind.steps), behind.exits, behind.branches)
 
     def _evaluate(self, node: Node, reader: Node, remote: tuple[Typed, ...], way: Way) -> str:
-        moving = next((typed for typed in remote if MOVING in typed.reason), None)
-        if moving is not None and node.changes:
-            raise PlanError(
-                f"step {reader.name!r}: {moving.expression.text!r} over results that change",
-                why="a result that is taken back would not be the one that was given out",
-                hint="compute it before the aggregation",
-                where=reader.where,
-            )
         flow = Flow((), (reader.name,)) if reader.stateful else self._through(reader, replace(way, cuts=way.cuts + 1))
         name = f"{way.start.name}/{reader.name}"
         cut = Cut(name, reader.name, source_of(way.start), level_of(way.start), node.columns, flow, remote, where=reader.where)

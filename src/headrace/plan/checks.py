@@ -15,6 +15,7 @@ from headrace.plan.clocked import ProcessingTime
 from headrace.plan.columns import refuse_columns_of_no_type, refuse_names_of_the_engine, refuse_names_that_mean_several
 from headrace.plan.dedup import Dedup
 from headrace.plan.emit import Emit
+from headrace.plan.moving import moving_expressions, moving_results
 from headrace.plan.nodes import Node, Source
 from headrace.plan.previous import WithPrevious
 from headrace.plan.process import Process
@@ -37,6 +38,7 @@ def check(nodes: Iterable[Node]) -> None:
         refuse_panes_of_windows_that_have_one(node)
         refuse_places_among_changes(node)
         refuse_parts_of_changes(node)
+        refuse_what_cannot_be_said_again(node)
         refuse_counting_what_is_restated(node)
         refuse_a_window_over_a_table(node)
         refuse_a_window_over_all_time(node)
@@ -124,6 +126,18 @@ def refuse_parts_of_changes(node: Node) -> None:
             f"{node.emit.mode} panes over {node.input.name!r}, whose results change",
             why="what is taken back there may have gone out in a pane that stands",
             hint='mode="retracting"',
+            where=node.where,
+        )
+
+
+def refuse_what_cannot_be_said_again(node: Node) -> None:
+    moving = moving_expressions(node) if any(before.changes for before in node.inputs) else []
+    moving += moving_results(node) if node.changes else []
+    if moving:
+        raise PlanError(
+            f"{node.name!r} evaluates {moving[0]!r}, which is another value each time, over results that change",
+            why="what is taken back would not be what was given out, so that rows would stay or sums be wrong",
+            hint="evaluate it of the records before they are aggregated, or take the changes as facts first: .to_stream()",
             where=node.where,
         )
 

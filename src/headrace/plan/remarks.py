@@ -9,8 +9,7 @@ from headrace.core.durations import spelled
 from headrace.core.remarks import warn
 from headrace.plan.aggregation import WindowAggregate
 from headrace.plan.clocked import ProcessingTime
-from headrace.plan.emit import Emit
-from headrace.plan.expressions.unfused import MOVING
+from headrace.plan.moving import moving_expressions, moving_results
 from headrace.plan.nodes import Node, Source
 from headrace.plan.previous import WithPrevious
 from headrace.plan.process import Process
@@ -44,10 +43,10 @@ def warn_of_the_wall_clock(node: Node) -> None:
 
 
 def warn_of_what_changes_from_call_to_call(node: Node) -> None:
-    moving = next((typed for typed in node.expressions if MOVING in typed.reason), None)
-    if moving is not None:
+    moving = [*moving_expressions(node), *moving_results(node)]
+    if moving:
         warn(
-            f"{node.name!r} evaluates {moving.expression.text!r}, which is another value each time",
+            f"{node.name!r} evaluates {moving[0]!r}, which is another value each time",
             why="a replay, or an epoch that is done again, gives other results",
             hint="take it from the record: let who sends it write the time or the number into a column",
             where=node.where,
@@ -55,7 +54,7 @@ def warn_of_what_changes_from_call_to_call(node: Node) -> None:
 
 
 def warn_of_a_window_that_waits_for_the_end(node: Node) -> None:
-    if isinstance(node, WindowAggregate) and isinstance(node.window, Global) and node.emit == Emit():
+    if isinstance(node, WindowAggregate) and isinstance(node.window, Global) and node.emit.early is None and node.emit.every is None:
         warn(
             f"{node.name!r} is one window for all time, and nothing is given out before the input ends",
             why="a job that runs on never ends its input",

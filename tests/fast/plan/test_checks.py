@@ -61,6 +61,8 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
          "windows over the table 'clicks.group'", "to_stream"),
         (lambda clicks, _: clicks.to_table("page").where("page != ''").window(tumbling("1m")).agg(n="count(*)"),
          "windows over the table 'clicks.table'", "to_stream"),
+        (lambda clicks, _: clicks.to_table("page").where("at > now()"), "is another value each time, over results", "to_stream"),
+        (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*) + cast(rand() as int)"), "evaluates 'n'", "to_stream"),
         (
             lambda clicks, _: clicks.window(global_(), by="page").agg(n="count(*)").emit(every=1)
             .where("n > 1").window(tumbling("1m")).agg(n="sum(n)"),

@@ -46,11 +46,9 @@ def test_the_test_driver_names_the_step_that_only_spark_evaluates(fact: str, dec
 REFUSED: list[tuple[str, Callable[[Stream], Stream]]] = [
     ("stands behind 'readings.group'", lambda s: s.group("sensor", ttl=None).agg(n="count(*)").transform(same)),
     ("has no column 'at'", lambda s: s.select("sensor").transform(same)),
-    ("over results that change", lambda s: s.group("sensor", ttl=None).agg(n="count(*)").with_columns(draw="rand()")),
 ]
 
 
-@pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 @pytest.mark.parametrize(("fact", "declare"), REFUSED, ids=[fact for fact, _ in REFUSED])
 def test_what_spark_could_not_do_rightly_is_refused_when_planned(fact: str, declare: Callable[[Stream], Stream]) -> None:
     app = Declaration("refused")
