@@ -81,7 +81,12 @@ class Plan:
         for output in self.outputs:
             for node in _upstream(output.node):
                 if found.setdefault(node.name, node) is not node and found[node.name] != node:
-                    raise PlanError(f"two steps are called {node.name!r}", hint="build each step once and share it", where=node.where)
+                    raise PlanError(
+                        f"two steps are called {node.name!r}",
+                        why="an aggregation has one way to give out results, and one state",
+                        hint="where it is given out in two ways, write window(...).agg(...) again before the other emit(...)",
+                        where=node.where,
+                    )
         return tuple(found.values())
 
     @property

@@ -262,6 +262,19 @@ def test_an_output_has_a_name_of_its_own(name: str) -> None:
     assert "test_checks.py" in str(error.value.where)
 
 
+def test_an_aggregation_that_is_given_out_in_two_ways_is_written_twice() -> None:
+    app = Declaration("twice")
+    clicks = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+    minutes = clicks.window(tumbling("1m"), by="page").agg(n="count(*)")
+    app.view("final", minutes)
+    app.view("early", minutes.emit(early="5s"))
+    with pytest.raises(PlanError, match="two steps are called") as error:
+        app.plan()
+    assert error.value.why
+    assert "again before the other emit" in str(error.value.hint)
+    assert "test_checks.py" in str(error.value.where)
+
+
 def test_every_name_that_operators_give_a_column_is_reserved() -> None:
     folder = Path(reserved.__code__.co_filename).parent.parent / "operators"
     trees = [ast.parse(file.read_text()) for file in folder.glob("*.py")]
