@@ -179,16 +179,18 @@ class KeyedState:
 
     def _due(self) -> set[int]:
         """The oldest runs, if too much is stored: until it is not, or what still holds of them is as much as the newest brings."""
-        spare = sum(run.rows for run in self._runs) - _WASTE * self._present() - _LITTLE
+        present = self._present()
+        # Of a state that nothing is in nothing is stored.
+        spare = sum(run.rows for run in self._runs) - (_WASTE * present + _LITTLE if present else 0)
         room = max(_LARGE, self._runs[-1].rows)
         chosen = set[int]()
         for run in self._runs:
             if spare <= 0 or room <= 0:
                 break
-            present = self._rows[run.serial].present
+            holding = self._rows[run.serial].present
             chosen.add(run.serial)
-            spare -= run.rows - present
-            room -= present
+            spare -= run.rows - holding
+            room -= holding
         return chosen
 
     def _write(self, runs: list[_Run], store: Store) -> None:

@@ -119,6 +119,17 @@ def test_what_is_stored_falls_back_when_most_keys_are_gone() -> None:
     assert found.get_column("a").to_list() == [0]
 
 
+def test_nothing_is_stored_when_all_keys_are_gone() -> None:
+    store, state = MemoryStore(), KeyedState("k", ["a"])
+    for epoch in range(3):
+        state.put(pl.DataFrame({"a": [epoch, epoch + 10]}), store)
+    state.put(pl.DataFrame({"a": [0, 1, 2, 10, 11, 12]}).with_columns(pl.lit(True).alias(GONE)), store)
+    assert state.size == (0, 0)
+    assert store.blobs == {}
+    state.put(pl.DataFrame({"a": [1]}), store)
+    assert state.size.rows == 1
+
+
 @pytest.mark.parametrize("hot", [1.0, 0.1])
 def test_no_epoch_writes_much_more_than_it_brings(hot: float, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, batch, large = 2_000, 100, 200
