@@ -18,7 +18,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names
 from headrace.core.schema import SchemaLike, ddl
-from headrace.core.settings import Settings, load_settings
+from headrace.core.settings import Settings, follow_log_level, load_settings
 from headrace.core.where import caller, says_where
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
@@ -76,6 +76,7 @@ class App(Declaration):
                 hint="leave kafka= away to use the embedded log",
                 where=caller(),
             )
+        follow_log_level(self.settings)
 
     @cached_property
     def log(self) -> Log:

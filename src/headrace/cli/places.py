@@ -36,10 +36,12 @@ TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's nam
 def log_at(home: Path | None, *, create: bool = False) -> Log:
     """The log of the home in force. One that is not there is an error, unless it may be created."""
     from headrace.core.errors import LogError
-    from headrace.core.settings import load_settings
+    from headrace.core.settings import follow_log_level, load_settings
     from headrace.log import Log
 
-    path = load_settings(home=home).home / "log"
+    settings = load_settings(home=home)
+    follow_log_level(settings)
+    path = settings.home / "log"
     if not create and not path.is_dir():
         raise LogError(
             f"there is no log in {path.parent}", hint="create a topic first (headrace topics create NAME), or name the home with --home"

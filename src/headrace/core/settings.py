@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -59,6 +60,11 @@ def load_settings(*, start: Path | None = None, environment: Mapping[str, str] |
     settings = read_settings(Settings, file=file, environment=environment, arguments=arguments)
     beside = file.parent if file else Path.cwd()
     return dataclasses.replace(settings, home=Path(os.path.normpath(beside / settings.home)))
+
+
+def follow_log_level(settings: Settings) -> None:
+    """Let this package log what the settings say. Where its messages go is up to the program, as with any library."""
+    logging.getLogger("headrace").setLevel(settings.log_level.upper())
 
 
 def read_settings(

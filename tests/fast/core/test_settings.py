@@ -1,6 +1,7 @@
 """Settings come from the file, the environment and the arguments, and a slip in any of them is named."""
 
 import dataclasses
+import logging
 import traceback
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
-from headrace.core.settings import Settings, find_file, load_settings, read_settings
+from headrace.core.settings import Settings, find_file, follow_log_level, load_settings, read_settings
 
 CANARY = "c4n4ry-5e5ame"
 
@@ -205,3 +206,14 @@ def refusal_with_locals(file: Path | None) -> str:
     except SettingsError as error:
         return "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     raise AssertionError("nothing was refused")
+
+
+def test_the_log_level_decides_what_is_logged() -> None:
+    logger = logging.getLogger("headrace.log")
+    try:
+        follow_log_level(Settings(log_level="debug"))
+        assert logger.isEnabledFor(logging.DEBUG)
+        follow_log_level(Settings(log_level="error"))
+        assert not logger.isEnabledFor(logging.WARNING)
+    finally:
+        logging.getLogger("headrace").setLevel(logging.NOTSET)
