@@ -184,6 +184,15 @@ def test_an_error_inside_a_function_stops_the_job_by_name(
     assert app.read("last").num_rows == 0
 
 
+def test_a_function_that_raises_is_refused_at_its_line(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("raises", home=tmp_path)
+    numbers = app.stream("numbers", schema="n int, at timestamp", time="at", watermark=hr.bounded("10 seconds"))
+    app.view("last", numbers.transform(lambda frame: frame.where(None)), key="n")
+    with pytest.raises(PlanError, match=r"the function of step 'numbers\.transform' failed: \w+: .+") as error:
+        app.run(until="end")
+    assert "test_steps_of_spark.py" in str(error.value.where)
+
+
 def test_a_function_that_aggregates_without_a_window_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("aggregates", home=tmp_path)
     numbers = app.stream("numbers", schema="n int, at timestamp", time="at", watermark=hr.bounded("10 seconds"))

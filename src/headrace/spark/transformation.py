@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from headrace.core.errors import PlanError
@@ -44,8 +43,8 @@ def _made(cut: Cut, given: DataFrame) -> DataFrame:
     assert cut.made is not None
     try:
         made = cut.function(given)
-    except AnalysisException as error:
-        raise PlanError(f"the function of step {cut.step!r} failed: {error}", where=cut.where) from error
+    except Exception as error:  # whatever it is, the function is the user's
+        raise PlanError(f"the function of step {cut.step!r} failed: {type(error).__name__}: {error}", where=cut.where) from error
     if not isinstance(made, DataFrame):
         raise PlanError(
             f"the function of step {cut.step!r} returns {type(made).__name__}, not a PySpark DataFrame",
