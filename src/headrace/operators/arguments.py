@@ -8,7 +8,7 @@ from headrace.core.errors import PlanError
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.functions.own import rehearse
-from headrace.operators.revocation import REVOCABLE, irrevocable, revocable
+from headrace.operators.revocation import irrevocable, revocable
 from headrace.plan.aggregation import Aggregation, Call
 from headrace.plan.expressions import Typed
 
@@ -43,6 +43,6 @@ def _refuse_irrevocable(node: Aggregation, call: Call) -> None:
         raise PlanError(
             f"{call.written} over {node.input.name!r}, whose results change",
             why=irrevocable(call),
-            hint=f"use {', '.join(REVOCABLE)}, or leave out until= before it",
+            hint="use an exact one, as count(distinct ...), max or collect_list, or leave out until= before it",
             where=node.where,
         )

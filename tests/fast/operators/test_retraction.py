@@ -19,6 +19,8 @@ TEXTS = [
     "count(*)", "count(s)", "count(*) filter (where b)", "sum(i)", "sum(d)", "avg(d)", "sum(m) filter (where b)", "avg(m)",
     "count(distinct s)", "count(distinct d)", "count(distinct s, i)", "bool_and(b)", "bool_or(b) filter (where i > 0)",
     "collect_list(s)", "collect_list(m) filter (where b)", "collect_set(d)", "collect_set(a)",
+    "min(i)", "max(d)", "min(d)", "max(s) filter (where b)", "min(a)", "first(s)", "last(i) filter (where b)", "first(s, true)",
+    "min_by(s, i)", "max_by(m, d) filter (where b)", "max_by(s, i, 3)", "min_by(i, d, 2)", "round(stddev(i), 1)", "round(stddev_pop(m), 1)",
     "round(geometric(abs(cast(i as double)) + 1), 3)",
 ]  # fmt: skip
 

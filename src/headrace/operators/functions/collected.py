@@ -10,9 +10,10 @@ import polars as pl
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import OP, TIME
 from headrace.operators.function import Function
+from headrace.operators.functions.counted import condensed, item, present
 from headrace.operators.functions.lists import ROW, flattened, regrouped
 
-_TIME, _VALUE, _TIMES = "time", "value", "times"
+_TIME, _VALUE = "time", "value"
 
 
 def collect_list() -> Function:
@@ -64,12 +65,12 @@ def _known(a: Aggregate) -> list[pl.Expr]:
 
 def _valued(a: Aggregate) -> pl.Expr:
     value = _value(a)
-    return pl.struct(value.alias(_VALUE), pl.col(OP).cast(pl.Int64).alias(_TIMES)) if a.signed else value
+    return item(value.alias(_VALUE)) if a.signed else value
 
 
 def _timed(a: Aggregate) -> pl.Expr:
     parts = [pl.col(TIME).alias(_TIME), _value(a).alias(_VALUE)]
-    return pl.struct(*parts, pl.col(OP).cast(pl.Int64).alias(_TIMES)) if a.signed else pl.struct(parts)
+    return item(*parts) if a.signed else pl.struct(parts)
 
 
 def _all_of(a: Aggregate, item: pl.Expr) -> Accumulators:
@@ -98,21 +99,12 @@ def _limited(items: pl.Expr, limit: int | None) -> pl.Expr:
 
 
 def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
-    """Over a changelog: what is there several times is kept once, with how often; what was taken out is forgotten."""
-    name = a.part("items")
-    if not a.signed:
-        return frame
-    flat = flattened(frame, [name]).unnest(name)
-    keys = [column for column in flat.columns if column != _TIMES]
-    counted = flat.group_by(keys).agg(pl.col(_TIMES).sum()).filter(pl.col(_TIMES) != 0).sort(ROW)
-    return regrouped(frame, counted.select(ROW, pl.struct(*keys[1:], _TIMES).alias(name)))
+    return condensed(a, frame) if a.signed else frame
 
 
 def _in_order(a: Aggregate) -> pl.Expr:
     def ordered(lists: pl.Series) -> pl.Series:
-        flat = flattened(lists.to_frame("items"), ["items"]).unnest("items")
-        if a.signed:
-            flat = flat.filter(pl.col(_TIMES) > 0).select(pl.exclude(_TIMES).repeat_by(_TIMES).explode())
+        flat = present(lists) if a.signed else flattened(lists.to_frame("items"), ["items"]).unnest("items")
         return regrouped(lists.to_frame("items"), flat.sort(ROW, _TIME, _VALUE).select(ROW, _VALUE)).get_column(_VALUE)
 
     return pl.col(a.part("items")).map_batches(ordered, return_dtype=a.kind)

@@ -8,16 +8,19 @@ import polars as pl
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.changes import TIME
 from headrace.operators.function import Function
+from headrace.operators.functions.counted import revocable
 from headrace.operators.functions.lists import ROW, flattened, regrouped
 
 _BY, _VALUE = "by", "value"
 
 
 def extreme(least: bool) -> Function:
-    return Function(
-        partial=lambda a: {a.part("value"): _end(a.column(0), a.kind, least)},
-        merge=lambda a: {a.part("value"): _end(pl.col(a.part("value")), a.kind, least)},
-        finish=lambda a: pl.col(a.part("value")),
+    return revocable(
+        Function(
+            partial=lambda a: {a.part("value"): _end(a.column(0), a.kind, least)},
+            merge=lambda a: {a.part("value"): _end(pl.col(a.part("value")), a.kind, least)},
+            finish=lambda a: pl.col(a.part("value")),
+        )
     )
 
 
@@ -40,7 +43,7 @@ def by_time(first: bool) -> Function:
         time = pl.col(a.part("time"))
         return pick(a, time, pl.col(a.part("value")), time.is_not_null())
 
-    return Function(partial, merge, lambda a: pl.col(a.part("value")))
+    return revocable(Function(partial, merge, lambda a: pl.col(a.part("value"))), timed=True)
 
 
 def by_column(least: bool) -> Function:
@@ -57,7 +60,7 @@ def by_column(least: bool) -> Function:
     def merge(a: Aggregate) -> Accumulators:
         return pick(a, pl.col(a.part("value")), pl.col(a.part("by")))
 
-    return Function(partial, merge, lambda a: pl.col(a.part("value")))
+    return revocable(Function(partial, merge, lambda a: pl.col(a.part("value"))))
 
 
 def several_by_column(least: bool) -> Function:
@@ -82,7 +85,7 @@ def several_by_column(least: bool) -> Function:
         pairs = pl.col(a.part("pairs"))
         return pl.when(pairs.list.len() > 0).then(pairs.list.eval(pl.element().struct.field(_VALUE)))
 
-    return Function(partial, merge, finish, condense=condense)
+    return revocable(Function(partial, merge, finish, condense=condense))
 
 
 def _places(rows: pl.Series, by: pl.Series | None = None) -> np.ndarray:

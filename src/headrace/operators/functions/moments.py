@@ -12,6 +12,7 @@ import polars as pl
 from headrace.operators.aggregate import Accumulators, Aggregate
 from headrace.operators.expressions.decimals import unscaled
 from headrace.operators.function import Function
+from headrace.operators.functions.counted import revocable
 from headrace.operators.functions.lists import ROW, flattened
 
 _COUNT, _MEAN, _SPREAD = "count", "mean", "spread"
@@ -25,7 +26,7 @@ def variance(*, sample: bool, root: bool) -> Function:
         value = spread / (count - 1 if sample else count)
         return pl.when(count > (1 if sample else 0)).then(value.sqrt() if root else value)
 
-    return Function(_partial, _gathered, finish, condense=_united)
+    return revocable(Function(_partial, _gathered, finish, condense=_united))
 
 
 def _partial(a: Aggregate) -> Accumulators:
