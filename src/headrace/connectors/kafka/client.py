@@ -17,10 +17,12 @@ from headrace.core.secret import Secret
 TIMEOUT = 30.0
 _ONCE, _PAUSE = 5.0, 0.1
 # What ends by itself: brokers that are away or begin anew; _NOENT, no partition had a leader when the client looked;
-# UNSTABLE_OFFSET_COMMIT, a transaction is about to commit.
+# UNSTABLE_OFFSET_COMMIT, a transaction is about to commit; UNKNOWN_LEADER_EPOCH and FENCED_LEADER_EPOCH, the client and a broker that
+# has just started do not know yet of the same election.
 _PASSING = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_WAIT_COORD", "_NOENT", "REQUEST_TIMED_OUT",
             "NETWORK_EXCEPTION", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "NOT_COORDINATOR",
-            "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT")  # fmt: skip
+            "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT",
+            "UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH")  # fmt: skip
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
 _clients: dict[tuple[object, ...], Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from headrace.connectors.kafka.client import consumer, failure, passing, told
@@ -39,7 +40,9 @@ def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]
             if kept:
                 yield kept
     finally:
-        client.unassign()
+        # One that was closed meanwhile has nothing to give back.
+        with suppress(RuntimeError):
+            client.unassign()
 
 
 class Reading:

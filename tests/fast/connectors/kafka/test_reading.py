@@ -66,3 +66,11 @@ def test_a_position_that_retention_removed_is_an_error() -> None:
     reading = Reading(SOURCE, {0: (0, 4)})
     with pytest.raises(hr.ConnectorError, match="no longer has offset 0"):
         reading.taken([Message((0, 0), KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))])
+
+
+@pytest.mark.parametrize("name", ["UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION", "_TRANSPORT"])
+def test_an_election_and_a_broker_that_is_away_are_waited_for(name: str) -> None:
+    reading = Reading(SOURCE, {0: (0, 2)})
+    assert reading.taken([Message((0, 0), KafkaError(getattr(KafkaError, name)))]) == []
+    assert reading.taken(records(0, 0, 1)) == records(0, 0, 1)
+    assert not reading.open
