@@ -81,8 +81,8 @@ class BlobFiles:
         )
 
     def names(self) -> list[str]:
-        """All that are there, those too that were never finished."""
-        return [path.name for path in self._directory.iterdir()] if self._directory.is_dir() else []
+        """All of ours that are there, those too that were never finished; file systems put others beside them, as .nfs0001."""
+        return [path.name for path in self._directory.glob("[0-9]*-*")]
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:

@@ -160,5 +160,16 @@ def test_a_file_that_is_not_what_was_written_is_refused_by_its_name(tmp_path: Pa
     assert not seen.whole(thorough=True)
 
 
+def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path, shard: Shard) -> None:
+    shard.epoch(1, put={"one": LONG})
+    (file,) = all_files(tmp_path)
+    foreign = file.path.with_name(".nfs0001")
+    foreign.touch()
+    shard.forget()
+    shard.epoch(2)
+    assert foreign.exists()
+    assert shard.files.names() == [file.path.name]
+
+
 def test_a_shard_without_files_has_none(tmp_path: Path) -> None:
     assert BlobFiles(tmp_path / "never written").names() == []
