@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from _payments import COLUMNS, PARTITIONS, append
 from _processes import forget_peaks, peak_megabytes
-from _runs import Run, epoch, state_megabytes
+from _runs import Run, epoch
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,6 +22,7 @@ from headrace.api.stream import Stream
 from headrace.core.settings import Settings
 from headrace.jobs.directory import Record
 from headrace.jobs.outputs import create_outputs
+from headrace.jobs.report import state
 from headrace.jobs.running import job_of
 from headrace.log import LogTopic
 from headrace.spark import lane
@@ -59,7 +60,7 @@ class LaneSide:
         result = pl.from_arrow(app.read(view))
         assert isinstance(result, pl.DataFrame)
         app.log.delete_topic(view)
-        return _run(query, result, peak)
+        return self._run(app, query, result, peak)
 
     def facts(self, topic: str, declare: Declare, rows: int, bound: str = "10 seconds") -> Run:
         """The same for results that are facts: they are appended to a topic."""
@@ -71,7 +72,7 @@ class LaneSide:
         result = pl.from_arrow(app.log.read(sink, columns=app.log.topic(sink).columns.names))
         assert isinstance(result, pl.DataFrame)
         app.log.delete_topic(sink)
-        return _run(query, result, peak)
+        return self._run(app, query, result, peak)
 
     def run_on(self, topic: str, declare: Declare, more: Iterator[pa.Table], rows: int) -> Run:
         """Run an app over all that a topic has, then over more, so many records an epoch; only that second part counts."""
@@ -81,7 +82,7 @@ class LaneSide:
             append(app.log, topic, more)
             query, peak = self._finished(app, Path(checkpoint), rows)
         app.log.delete_topic(view)
-        return _run(query, pl.DataFrame(), peak)
+        return self._run(app, query, pl.DataFrame(), peak)
 
     def _finished(self, app: hr.App, checkpoint: Path, rows: int) -> tuple[StreamingQuery, float]:
         forget_peaks()
@@ -104,13 +105,15 @@ class LaneSide:
         """Start the job of an app as `App.run` does, but keep hold of Spark's query."""
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
-        record = Record(app.name, 2 * self._cores, self._cores, "")
-        return lane.start(self._spark, job_of(plan, record, app.log, until=until, rows_per_epoch=rows), checkpoint)
+        return lane.start(self._spark, job_of(plan, self._record(app), app.log, until=until, rows_per_epoch=rows), checkpoint)
 
+    def _record(self, app: hr.App) -> Record:
+        return Record(app.name, 2 * self._cores, self._cores, "")
 
-def _run(query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:
-    epochs = [epoch(report, taken) for report in query.recentProgress if (taken := records(report))]
-    return Run(epochs, result, state_megabytes(query), peak)
+    def _run(self, app: hr.App, query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:
+        epochs = [epoch(report, taken) for report in query.recentProgress if (taken := records(report))]
+        kept = sum(step["bytes"] for step in state(app.log, app.name, self._record(app)))
+        return Run(epochs, result, kept / 2**20, peak)
 
 
 def records(report: Mapping[str, Any]) -> int:

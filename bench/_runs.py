@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from pyspark.sql.streaming.query import StreamingQuery
 
 PHASES = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets")
 
@@ -23,7 +22,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Run:
-    """A query that has ended: the epochs that took in records, and the table that it left."""
+    """A query that has ended: the epochs that took in records, the table that it left, and its state as its engine counts it."""
 
     epochs: Sequence[Epoch]
     result: pl.DataFrame
@@ -52,9 +51,3 @@ def epoch(progress: Mapping[str, Mapping[str, float]], rows: int) -> Epoch:
     """An epoch of so many records from Spark's report on it."""
     spent = {name: milliseconds / 1000 for name, milliseconds in progress["durationMs"].items()}
     return Epoch(rows, spent["triggerExecution"], spent)
-
-
-def state_megabytes(query: StreamingQuery) -> float:
-    """What Spark says its state stores hold in memory, at most."""
-    held = [sum(operator["memoryUsedBytes"] for operator in progress["stateOperators"]) for progress in query.recentProgress]
-    return max(held, default=0) / 2**20

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 from _payments import COLUMNS
 from _processes import forget_peaks, peak_megabytes
-from _runs import Run, epoch, state_megabytes
+from _runs import Run, epoch
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -25,6 +25,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from headrace.connectors.log.input import LogInput, opened
@@ -172,7 +173,7 @@ class SparkSide:
         found = pl.from_arrow(self._log.read(topic, columns=self._log.topic(topic).columns.names))
         assert isinstance(found, pl.DataFrame)
         self._log.delete_topic(topic)
-        return Run(epochs, found, state_megabytes(query), peak_megabytes())
+        return Run(epochs, found, _state_megabytes(query), peak_megabytes())
 
 
 def payments(spark: SparkSession, path: Path, topic: str, rows: int) -> DataFrame:
@@ -189,3 +190,9 @@ def windowed(source: DataFrame) -> DataFrame:
 
 def _records(report: Mapping[str, Any]) -> int:
     return int(report["numInputRows"])
+
+
+def _state_megabytes(query: StreamingQuery) -> float:
+    """What Spark says its state stores hold in memory, at most."""
+    held = [sum(operator["memoryUsedBytes"] for operator in progress["stateOperators"]) for progress in query.recentProgress]
+    return max(held, default=0) / 2**20

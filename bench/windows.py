@@ -2,7 +2,7 @@
 
 The results of both are compared before anything is timed. An epoch's time is Spark's own measure of it (triggerExecution);
 the first ones of each run, in which processes start, do not count. Sinks are topics of the same log, durable on both sides;
-Headrace's is a view besides, its every record with a key, its epochs written once. Spark's state is in RocksDB on both sides.
+Headrace's is a view besides, its every record with a key, its epochs written once. Spark's state is in RocksDB, Headrace's in files.
 
 usage: python bench/windows.py [--quick]
 """

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import repair
-from headrace.spark.blob_files import BLOBS, all_files
+from headrace.spark.shard_files import all_files
 from tests.support.checkpoints import cut, empty, lose
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,9 +39,9 @@ def test_a_job_goes_on_exactly_from_a_mended_checkpoint(spark: SparkSession, tmp
     assert len(repair(app.plan(), app.settings, app.log)) == 3
     # Epochs 3 to 5 are done again as they were, whatever is allowed now; their results are there already.
     assert app.run(until="caught-up", rows_per_epoch=1_000).epoch == 6
-    for version in (5, 6):
-        cut(next(file for file in (checkpoint / "state" / "0").glob(f"[01]/{version}_*.changelog")))
-    with pytest.raises(hr.JobError, match=r"the state as of epoch 6 stands on state/0/.*_.*\.changelog, which is torn"):
+    for epoch in (5, 6):
+        cut(next(file.path for file in all_files(checkpoint) if file.epoch == epoch and file.attempt is None))
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 6 stands on shards/1/\d+/[56]-.*, which is torn"):
         app.run(until="end")
     assert len(repair(app.plan(), app.settings, app.log)) == 1
     report = app.run(until="end")
@@ -65,7 +65,7 @@ def _at(n: int) -> datetime:
     return NOON + timedelta(seconds=4 * n)
 
 
-def test_a_job_goes_on_exactly_from_before_a_torn_file_of_large_state(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_goes_on_exactly_from_before_a_torn_file_that_later_epochs_stand_on(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("texts", home=tmp_path)
     texts = app.stream("texts", schema="n int, text string", key="n")
     app.view("latest", texts.to_table(key="n"))
@@ -74,10 +74,10 @@ def test_a_job_goes_on_exactly_from_before_a_torn_file_of_large_state(spark: Spa
             for n in range(10 * round_, 10 * round_ + 20):
                 producer.send("texts", {"n": n, "text": _long(n + round_)})
         app.run(until="caught-up")
-    written = sorted(all_files(JobDirectory(tmp_path, "texts").checkpoint / BLOBS), key=lambda file: file.epoch)
-    assert {file.epoch for file in written} == {1, 2, 3, 4}
-    cut(next(file.path for file in written if file.epoch == 3))
-    with pytest.raises(hr.JobError, match=r"the state as of epoch 4 stands on blobs/1/\d+/3-.*, which is torn"):
+    blobs = [file for file in all_files(JobDirectory(tmp_path, "texts").checkpoint) if file.attempt is None]
+    assert {file.epoch for file in blobs} == {1, 2, 3, 4}
+    cut(next(file.path for file in blobs if file.epoch == 3))
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 4 stands on shards/1/\d+/3-.*, which is torn"):
         app.run(until="end")
     (step,) = repair(app.plan(), app.settings, app.log)
     assert "the job goes back to epoch 2, whose state is whole" in step

@@ -13,7 +13,7 @@ import pyspark
 from pathlib import Path
 from pyspark import SparkContext
 from headrace.core.settings import Settings
-from headrace.spark.session import STATE, session, stop
+from headrace.spark.session import PLACING, session, stop
 
 def listening(pid):
     inodes = set()
@@ -42,7 +42,7 @@ def interpreter(frames):
 told = {
     "rows": worker["id"],
     "listening": listening(process.pid),
-    "state": {name: running.conf.get(name) for name in STATE} == STATE,
+    "state": {name: running.conf.get(name) for name in PLACING} == PLACING,
     "zone": running.conf.get("spark.sql.session.timeZone"),
     "ui": running.conf.get("spark.ui.enabled"),
     "python": worker["python"] == sys.executable,

@@ -6,11 +6,6 @@ import json
 import zlib
 from pathlib import Path
 
-import google_crc32c
-
-# What tells the versions of the state in two partitions from others.
-IDS = ("608e095c", "a80e19c4")
-
 
 def write(file: Path, text: str) -> None:
     """A file, and the checksum of each 512 bytes of it."""
@@ -29,19 +24,7 @@ def checkpoint(path: Path, offsets: range, commits: range, *, reads: int = 1) ->
         offset = {"epoch": batch + 1, "positions": {"clicks": {"0": 10 * (batch + 1)}}}
         write(path / "offsets" / str(batch), "\n".join(["v1", json.dumps(conf), *[json.dumps(offset)] * reads]))
     for batch in commits:
-        ids = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": [[version] for version in IDS]}}
-        write(path / "commits" / str(batch), "\n".join(["v2", json.dumps(ids)]))
-        for partition, version in enumerate(IDS):
-            changes(path / "state" / "0" / str(partition) / f"{batch + 1}_{version}.changelog")
-
-
-def changes(file: Path) -> None:
-    """Changes of the state, and what Spark notes beside them."""
-    text = f"what has changed by version {file.name}"
-    write(file, text)
-    # As Java has it, with a sign.
-    value = (google_crc32c.value(text.encode()) + (1 << 31)) % (1 << 32) - (1 << 31)
-    write(file.with_name(f"{file.name}.crc"), json.dumps({"algorithm": "CRC32C", "value": value, "mainFileSize": len(text)}))
+        write(path / "commits" / str(batch), "\n".join(["v1", json.dumps({"nextBatchWatermarkMs": 0})]))
 
 
 def empty(file: Path) -> None:
@@ -63,9 +46,9 @@ def flip(file: Path) -> None:
 
 
 def lose(file: Path) -> None:
-    """Neither the file nor its checksum."""
+    """Neither the file nor its checksum, if it has one."""
     file.unlink()
-    file.with_name(f".{file.name}.crc").unlink()
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 DAMAGES = (empty, cut, flip, lose)

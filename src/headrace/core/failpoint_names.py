@@ -30,9 +30,9 @@ FAILPOINTS: dict[str, str] = {
     "source.done.before": "an epoch is committed, and its source is not told",
     # a job: state and writing
     "state.change.before": "a task is about to change the state of a shard",
-    "state.file.before": "a large part of a shard's state is in a file under a name that nobody looks at",
-    "state.file.after": "a large part of a shard's state is in a file that nothing stands on yet",
-    "state.change.after": "the state of a shard is changed in the store, uncommitted, and nothing is written",
+    "state.file.before": "a part of a shard's state is in a file under a name that nobody looks at",
+    "state.file.after": "a part of a shard's state is in a file, and the epoch is not committed",
+    "state.change.after": "the state of a shard as of an epoch is in files, uncommitted, and nothing is written",
     "sink.write.before": "a task is about to write an epoch to one of its outputs",
     "sink.write.after": "an output has an epoch of a task; other outputs may not, and the state is not committed",
     "sink.accounting.before": "all outputs have an epoch of a task, and the accounting has not",

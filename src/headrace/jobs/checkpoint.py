@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from headrace.jobs.replacing import replace_text
-from headrace.jobs.state_files import StateFiles
 
 Offset = Mapping[str, Any]
 _CHUNK = 512
@@ -40,17 +39,7 @@ class Checkpoint:
     @cached_property
     def commits(self) -> dict[int, bool]:
         """Which batches are done with, by their numbers; False where the file is damaged."""
-        return {batch: found is not None for batch, found in self._committed.items()}
-
-    @cached_property
-    def state(self) -> StateFiles:
-        """The files of the state as of each batch that is done with."""
-        states = {batch: found.get("stateUniqueIds") or {} for batch, found in self._committed.items() if found is not None}
-        return StateFiles(self.path, states)
-
-    @cached_property
-    def _committed(self) -> dict[int, dict[str, Any] | None]:
-        return {int(file.name): _commit(file) for file in _numbered(self.path / "commits")}
+        return {int(file.name): _committed(file) for file in _numbered(self.path / "commits")}
 
     @property
     def last(self) -> int:
@@ -89,10 +78,9 @@ def _offset(file: Path) -> Offset | None:
     return found[0] if whole else None
 
 
-def _commit(file: Path) -> dict[str, Any] | None:
+def _committed(file: Path) -> bool:
     lines = (_whole(file) or "").splitlines()
-    found = _parsed(lines[1]) if len(lines) == 2 and lines[0].startswith("v") else None
-    return found if isinstance(found, dict) else None
+    return len(lines) == 2 and lines[0].startswith("v") and isinstance(_parsed(lines[1]), dict)
 
 
 def _parsed(text: str) -> Any:

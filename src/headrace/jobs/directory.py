@@ -18,7 +18,7 @@ from headrace.log.disk import PosixLock
 
 _SHARDS_PER_CORE = 2
 # The form of the state that operators keep: changed with it, so that no state is taken for what it is not.
-_STATE = 3
+_STATE = 4
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Record:
     plan: str
     state: int = 1
     """The form of what its operators keep."""
+    cluster: bool = False
+    """Whether Spark places its tasks, and for that keeps a record of its own in the checkpoint."""
 
     def place_of(self, step: str) -> int:
         """Where a step stands in the plan; what the plan does not name comes last."""
@@ -58,16 +60,23 @@ class JobDirectory:
         file = self.path / "job.json"
         return Record(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
-    def begin(self, plan: str, cores: int) -> Record:
-        """The record of the job, written now if this is its first run; refused if the app, or the form of state, has changed since."""
+    def begin(self, plan: str, cores: int, *, cluster: bool = False) -> Record:
+        """The record of the job, written now if this is its first run; refused if it is another app, form of state or kind of master."""
         known = self.record()
         if known is None:
-            known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan, _STATE)
+            known = Record(f"{self.name}-{secrets.token_hex(6)}", _SHARDS_PER_CORE * cores, cores, plan, _STATE, cluster)
             replace_text(self.path / "job.json", json.dumps(asdict(known), indent=1))
         if known.state != _STATE:
             raise JobError(
                 f"the state of job {self.name!r} has form {known.state}, and this version of Headrace reads form {_STATE}",
                 hint=f"go on with the version that wrote it, or remove {self.path} and its views to begin anew",
+            )
+        if known.cluster != cluster:
+            places = ["one machine", "a cluster"]
+            raise JobError(
+                f"job {self.name!r} began on {places[known.cluster]} and cannot go on on {places[cluster]}",
+                why="on a cluster Spark's checkpoint says more, without which Spark does not start",
+                hint=f"go on with a master of that kind, or remove {self.path} and its views to begin anew",
             )
         if known.plan != plan:
             raise JobError(

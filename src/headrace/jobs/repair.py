@@ -19,8 +19,10 @@ from headrace.core.settings import Settings
 from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.outputs import accounting_topic, outputs_of
+from headrace.jobs.state_files import StateFiles
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.operators.compiler import compiled
 from headrace.plan.plan import Plan
 
 
@@ -49,7 +51,8 @@ def repair(plan: Plan, settings: Settings, log: Log) -> list[str]:
     if record is None or not checkpoint.present:
         raise JobError(f"job {plan.name!r} has no checkpoint in {place.path}", hint="run it first, or name the app whose job it is")
     with place.held():
-        found = examined(checkpoint, thorough=True)
+        state = StateFiles(place.checkpoint, compiled(plan, record.shards).levels, record.shards)
+        found = examined(checkpoint, state, thorough=True)
         # The epoch after all that is known is planned anew, too.
         anew = _unknown(place, checkpoint) if found.anew is None else found.anew + 1
         _check_unwritten(plan.name, anew, _last_epochs(outputs_of(log, plan), record))
@@ -62,13 +65,13 @@ def repair(plan: Plan, settings: Settings, log: Log) -> list[str]:
     return found.steps
 
 
-def refuse_a_damaged(place: JobDirectory, record: Record, log: Log) -> None:
-    """Raise if a job cannot go on from its checkpoint as it is."""
+def refuse_a_damaged(place: JobDirectory, record: Record, levels: int, log: Log) -> None:
+    """Raise if a job with so many levels of state cannot go on from its checkpoint as it is."""
     checkpoint, topic = Checkpoint(place.checkpoint), accounting_topic(place.name)
     # Of all outputs this one is quickest asked, and has every epoch with records.
     _check_unwritten(place.name, _unknown(place, checkpoint), _last_epochs({topic: LogOutput(log.path, topic)}, record))
     try:
-        steps = examined(checkpoint).steps
+        steps = examined(checkpoint, StateFiles(place.checkpoint, levels, record.shards)).steps
     except JobError as error:
         steps = [error.fact]
     if steps or not checkpoint.named:
@@ -79,7 +82,7 @@ def refuse_a_damaged(place: JobDirectory, record: Record, log: Log) -> None:
         )
 
 
-def examined(checkpoint: Checkpoint, *, thorough: bool = False) -> Mending:
+def examined(checkpoint: Checkpoint, state: StateFiles, *, thorough: bool = False) -> Mending:
     """What is wrong with the offsets, the commits and the state of a checkpoint, and what to do about it.
 
     A look at the state is for its sizes and, thoroughly, for its content.
@@ -87,7 +90,7 @@ def examined(checkpoint: Checkpoint, *, thorough: bool = False) -> Mending:
     offsets, commits = checkpoint.offsets, checkpoint.commits
     last, mending = checkpoint.last, Mending()
     done = sorted((batch for batch in offsets if offsets[batch] is not None and commits.get(batch)), reverse=True)
-    base = next((batch for batch in done if checkpoint.state.damaged(batch, thorough=thorough) is None), -1)
+    base = next((batch for batch in done if state.damaged(batch + 1, thorough=thorough) is None), -1)
     first = min(offsets, default=0)
     if base < 0 and first > 0:
         raise JobError(
@@ -96,7 +99,7 @@ def examined(checkpoint: Checkpoint, *, thorough: bool = False) -> Mending:
             hint="begin anew: remove the job's directory and its views, or give the app another name",
         )
     if done and done[0] > base:
-        _judge_state(mending, base, done[0], checkpoint)
+        _judge_state(mending, base, done[0], state)
     _judge_commits(mending, base, last, commits, offsets)
     broken = [batch for batch in range(base + 1, last + 1) if offsets.get(batch) is None]
     if broken:
@@ -111,10 +114,10 @@ def examined(checkpoint: Checkpoint, *, thorough: bool = False) -> Mending:
     return mending
 
 
-def _judge_state(mending: Mending, base: int, done: int, checkpoint: Checkpoint) -> None:
-    file = checkpoint.state.damaged(done, thorough=True)
+def _judge_state(mending: Mending, base: int, done: int, state: StateFiles) -> None:
+    file = state.damaged(done + 1, thorough=True)
     assert file is not None
-    name, stays = file.relative_to(checkpoint.path), f"epoch {base + 1}, whose state is whole" if base >= 0 else "the beginning"
+    name, stays = file.relative_to(state.checkpoint), f"epoch {base + 1}, whose state is whole" if base >= 0 else "the beginning"
     word = "torn" if file.exists() else "missing"
     mending.steps.append(
         f"the state as of epoch {done + 1} stands on {name}, which is {word}: the job goes back to {stays}, and does again what came after "

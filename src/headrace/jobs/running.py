@@ -33,7 +33,7 @@ from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
 from headrace.spark import lane
 from headrace.spark.job import Job, Packed
-from headrace.spark.session import job_session
+from headrace.spark.session import job_session, on_cluster
 
 UNTIL = (None, "caught-up", "end")
 # What an epoch takes in if nobody says how much: a job that is behind, as by a slow sink, needs no more memory than one that is not.
@@ -67,12 +67,12 @@ class JobRun:
             place.held(), display(plan.name) as show, _signals(self.stop),
             job_session(self._settings, name=plan.name, output=place.spark_log, config=self._config) as spark,
         ):  # fmt: skip
-            record = place.begin(identity(plan), spark.sparkContext.defaultParallelism)
-            refuse_a_damaged(place, record, self._log)
+            record = place.begin(identity(plan), spark.sparkContext.defaultParallelism, cluster=on_cluster(spark))
+            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch or ROWS_PER_EPOCH)
+            refuse_a_damaged(place, record, job.program.levels, self._log)
             failpoints.reach("job.begin.after")
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
-            job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch or ROWS_PER_EPOCH)
             job = replace(job, generation=place.next_run(), planned=place.planned())
             observer = Observer(job.inputs, job.watermarks, lambda: hot_keys(self._log, plan.name))
             publisher = Publisher(job, place)

@@ -1,4 +1,4 @@
-"""Frames as bytes and back: the form in which data crosses Spark's shuffle and rests in its state store."""
+"""Frames as bytes and back: the form in which data crosses Spark's shuffle and rests in files of state."""
 
 from __future__ import annotations
 

@@ -152,5 +152,5 @@ class Chunks:
 def _load(store: Store, name: str) -> pl.DataFrame:
     blob = store.get(name)
     if blob is None:
-        raise LookupError(f"the state store has no chunk {name!r}, though its manifest names it")
+        raise LookupError(f"the state has no chunk {name!r}, though its manifest names it")
     return decode(blob)

@@ -116,7 +116,7 @@ class KeyedState:
     def _read(self, serial: int, store: Store) -> pl.DataFrame:
         blob = store.get(self._name(serial))
         if blob is None:
-            raise LookupError(f"the state store has no run {self._name(serial)!r}, though its manifest names it")
+            raise LookupError(f"the state has no run {self._name(serial)!r}, though its manifest names it")
         return decode(blob)
 
     def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:

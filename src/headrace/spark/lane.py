@@ -13,12 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.operators.program import Program
-from headrace.spark.blob_files import BLOBS
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
-from headrace.spark.level import Level
+from headrace.spark.level import Level, PlacedLevel
 from headrace.spark.places import PLACE, placed
 from headrace.spark.schema import DDL
+from headrace.spark.session import on_cluster
 from headrace.spark.source import job_source
 from headrace.spark.transformation import transformed
 from headrace.spark.writing import Written
@@ -35,13 +35,11 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     cut_last = any(cut.level == levels for cut in program.cuts.values())
     for level in range(1, levels + 1):
         writes = level == levels and not cut_last
-        operators = Level(job, level, checkpoint / BLOBS, writes=writes)
-        rows = placed(rows, program.shards).groupBy(PLACE).transformWithState(operators, DDL, "append", "none")
+        rows = _level(spark, rows, job, Level(job, level, checkpoint, writes=writes))
         rows = _cut(spark, rows, program, level)
     if not levels:
-        # Several readers may hold records of one shard of a sink; its writer must be one. Spark may unite partitions whose number
-        # is not spelled, and an epoch that is done again must have the same tasks.
-        rows = placed(rows, program.shards).repartition(job.tasks, PLACE)
+        # Several readers may hold records of one shard of a sink; its writer must be one.
+        rows = _met(rows, job)
     if cut_last or not levels:
         rows = rows.mapInArrow(Written(job), DDL)
     # All that there is to write is written by now.
@@ -52,6 +50,18 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
             return writer.start()
         except AnalysisException as error:
             raise _refused(program, error) from error
+
+
+def _level(spark: SparkSession, rows: DataFrame, job: Job, level: Level) -> DataFrame:
+    """The rows behind a level."""
+    if on_cluster(spark):
+        return placed(rows, job.program.shards).groupBy(PLACE).transformWithState(PlacedLevel(level), DDL, "append", "none")
+    return _met(rows, job).mapInArrow(level, DDL)
+
+
+def _met(rows: DataFrame, job: Job) -> DataFrame:
+    """The rows with all of a shard in one task. Their number is spelled: an epoch that is done again must have the same tasks."""
+    return placed(rows, job.program.shards).repartition(job.tasks, PLACE)
 
 
 def _cut(spark: SparkSession, rows: DataFrame, program: Program, level: int) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -27,11 +28,15 @@ MEANING = {
     # By default Spark computes a common part once, ahead of the condition that guards it, and fails where that is false.
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
 }
-# State written with one of these cannot be read with another: they are part of what a checkpoint is.
-STATE = {
+# On a cluster Spark's own stateful operator says where a task runs, and keeps a store for it, in which there is nothing: these make that
+# cheap. What was written with one of the first three cannot be read with another, so they are part of what a checkpoint is.
+PLACING = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    # Each epoch writes its changes; every so many Spark writes out the rest too, and an epoch waits for that.
+    "spark.sql.streaming.stateStore.minDeltasForSnapshot": "50",
 }
 # By default Spark renames the files of a checkpoint in a way that follows symbolic links, for which Hadoop starts a process
 # `readlink` for each path: 50 processes an epoch. On a local disk renaming is atomic without.
@@ -40,6 +45,8 @@ LOCAL = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+# Else Spark looks at what each shuffle brought before it plans what is behind it: a job of its own for each, and nothing to be gained.
+PLANNING = {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
 QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.killEnabled": "false",
@@ -85,6 +92,11 @@ def session(
         ) from error
 
 
+def on_cluster(spark: SparkSession) -> bool:
+    """Whether tasks run in other processes than the driver's JVM, on this machine or on others."""
+    return not re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master))
+
+
 def _options(settings: Settings, *, local: bool) -> dict[str, str]:
     """Spark's configuration for jobs with these settings."""
     return {
@@ -97,15 +109,11 @@ def _options(settings: Settings, *, local: bool) -> dict[str, str]:
         "spark.shuffle.compress": "false",
         # A second attempt of a task that still runs would write beside it.
         "spark.speculation": "false",
-        # Counting rows costs as much as writing them; jobs count their own.
-        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-        # Each epoch writes its changes; every so many Spark writes out the rest too, and an epoch waits for that. The price is that a
-        # job which starts again reads the changes of so many epochs.
-        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "50",
         **{f"spark.executorEnv.{name}": value for name, value in WORKERS.items()},
         **MEANING,
         **QUIET,
-        **STATE,
+        **PLACING,
+        **PLANNING,
         **(LOCAL | local_options() if local else {}),
     }
 
@@ -117,11 +125,11 @@ def job_session(settings: Settings, *, name: str, output: Path, config: Mapping[
         shared = SparkSession.builder.getOrCreate()
     else:
         shared = session(settings, name=name, output=output, config=config)
-        if not settings.master.startswith("local["):
+        if on_cluster(shared):
             shared.sparkContext.addPyFile(str(_packed(output.with_name("headrace.zip"))))
     own = shared.newSession()
     local = LOCAL if settings.master.startswith("local") else {}
-    for option, value in (MEANING | STATE | local).items():
+    for option, value in (MEANING | PLACING | PLANNING | local).items():
         own.conf.set(option, value)
     _activate(own)
     try:

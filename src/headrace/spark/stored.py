@@ -1,70 +1,76 @@
-"""What is stored of one shard of a level: in Spark's state store a manifest and small blobs, large ones in files beside it."""
+"""What is stored of one shard of a level, as of an epoch, and what the next epoch changes of it."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from headrace.spark.blob_files import GRACE, BlobFiles, written_by
+from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, damaged
 
-_MANIFEST = "manifest"
-# From so many bytes on, a page of memory or a block of a disk, a file takes a tenth of what Spark's store does.
-LARGE = 4_096
+
+class Manifest(NamedTuple):
+    """What the state of a shard is as of an epoch."""
+
+    operators: dict[str, str]
+    """What each operator needs to find its state again."""
+    blobs: dict[str, str]
+    """The files of blobs, by the names of these."""
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def of(cls, content: bytes) -> Manifest:
+        return cls(**json.loads(content))
 
 
 class Stored:
-    """The state of a shard as of the last committed epoch, and what the epoch at work makes of it."""
+    """The files of a shard as of an epoch. If the next one changes them and does not finish, the disk is as it was; this is not."""
 
-    def __init__(self, state: Any, files: BlobFiles, epoch: int) -> None:
-        self._state, self._files, self._at_work = state, files, epoch
-        found = state.getValue((_MANIFEST,))
-        content: dict[str, Any] = json.loads(bytes(found[0])) if found is not None else {"epoch": 0, "operators": {}, "files": {}}
-        self.epoch: int = content["epoch"]
-        self.manifests: dict[str, str] = content["operators"]
-        """What each operator needs to find its state again."""
-        self._named: dict[str, str] = content["files"]
-        """The files of blobs, by the names of these."""
-        self._spent: dict[str, int] = {}
+    def __init__(self, files: ShardFiles, epoch: int) -> None:
+        self._files = files
+        self.epoch = epoch
+        self._manifest = _manifest(files, epoch) if epoch else None
+        self.operators, self._blobs = Manifest({}, {}) if self._manifest is None else Manifest.of(files.read(self._manifest))
+        # Since when nothing stands on the others is not known, nor whether a task that nobody waits for is still writing some.
+        self._spent = dict.fromkeys(set(files.names()).difference(self._blobs.values(), [self._manifest]), epoch)
 
     def blobs(self, operator: str) -> Blobs:
         return Blobs(self, f"{operator}/")
 
-    def spent(self) -> dict[str, int]:
-        """Files that this state does not stand on, for who meets the shard for the first time; since when is not known.
-
-        What is left of epochs that never ended goes: they are done again, and of a torn file nobody could tell that it does not count.
-        """
-        spent = set(self._files.names()).difference(self._named.values())
-        left = {name for name in spent if written_by(name) > self.epoch}
-        self._files.remove(left)
-        return dict.fromkeys(spent - left, self.epoch)
-
-    def keep(self, spent: dict[str, int]) -> dict[str, int]:
-        """End the epoch at work. Of files that earlier ones had spent those go that nobody can need; gives the others."""
-        content = {"epoch": self._at_work, "operators": self.manifests, "files": self._named}
-        self._state.updateValue((_MANIFEST,), (json.dumps(content).encode(),))
-        over = [name for name, epoch in spent.items() if epoch + GRACE < self._at_work]
+    def finish(self, operators: Mapping[str, str], attempt: Attempt) -> None:
+        """Be what is stored as of the next epoch. Files that nobody can need any more go."""
+        self.operators = dict(operators)
+        self.epoch += 1
+        former, self._manifest = self._manifest, self._files.write(self.epoch, Manifest(self.operators, self._blobs).to_bytes(), attempt)
+        self._spend(former, self.epoch)
+        over = [name for name, epoch in self._spent.items() if epoch + GRACE < self.epoch]
         self._files.remove(over)
-        return {name: epoch for name, epoch in (spent | self._spent).items() if name not in over}
+        for name in over:
+            del self._spent[name]
 
     def get(self, name: str) -> bytes | None:
-        if name in self._named:
-            return self._files.read(self._named[name])
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        return self._files.read(self._blobs[name]) if name in self._blobs else None
 
     def put(self, name: str, blob: bytes) -> None:
-        if len(blob) < LARGE:
-            self._state.updateValue((name,), (blob,))
-        else:
-            self._named[name] = self._files.write(self._at_work, blob)
+        self.delete(name)
+        self._blobs[name] = self._files.write(self.epoch + 1, blob)
 
     def delete(self, name: str) -> None:
-        file = self._named.pop(name, None)
-        if file is None:
-            self._state.removeKey((name,))
-        else:
-            self._spent[file] = self._at_work
+        self._spend(self._blobs.pop(name, None), self.epoch + 1)
+
+    def _spend(self, file: str | None, epoch: int) -> None:
+        """Of a file, if there is one, it is known since which epoch nothing stands on it."""
+        if file is not None:
+            self._spent[file] = epoch
+
+
+def _manifest(files: ShardFiles, epoch: int) -> str:
+    found = files.manifest(epoch)
+    if found is None:
+        raise damaged(f"the state as of epoch {epoch} is missing in {files.directory}")
+    return found.path.name
 
 
 class Blobs:

@@ -43,6 +43,12 @@ def lines(packets: Iterable[Packet], accounting: Accounting, beats: Iterable[int
     return [(shard, target, kind, *moment, blob) for shard, target, kind, blob in made]
 
 
+def line(row: Fields) -> Line:
+    """A row that arrived as one to hand on."""
+    shard, target, kind, epoch, before, after, idle, clock_before, clock, blob = (row[name] for name in SCHEMA.names)
+    return shard, target, kind, epoch, before, after, idle, clock_before, clock, blob
+
+
 def batch(made: list[Line]) -> pa.RecordBatch:
     """Lines as the columns that Spark takes from a reader."""
     columns = zip(*made, strict=True) if made else [()] * len(SCHEMA)

@@ -91,3 +91,12 @@ def test_an_epoch_is_committed_when_spark_has_noted_so(directory):
         for name in names:
             (directory.checkpoint / folder / name).write_text(f'v1\n{{}}\n{{"epoch": {int(name.strip(".cr")) + 1}}}\n')
     assert directory.committed_epoch() == 11
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_a_job_stays_on_the_kind_of_master_that_it_began_on(directory, cluster):
+    with directory.held():
+        assert directory.begin(PLAN, cores=1, cluster=cluster) == directory.begin(PLAN, cores=1, cluster=cluster)
+        with pytest.raises(JobError, match=r"began on .* and cannot go on on") as refused:
+            directory.begin(PLAN, cores=1, cluster=not cluster)
+    assert ("on a cluster" if cluster else "on one machine") in refused.value.fact.partition(" and ")[0]

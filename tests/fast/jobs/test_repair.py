@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import rmtree
 
 import polars as pl
 import pytest
@@ -18,28 +17,43 @@ from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.repair import refuse_a_damaged, repair
-from headrace.spark.blob_files import BLOBS, shard_files
-from tests.support.checkpoints import DAMAGES, IDS, checkpoint, cut, empty, flip, lose
+from headrace.operators.compiler import compiled
+from headrace.spark.shard_files import SHARDS, Attempt, all_files, shard_files
+from headrace.spark.stored import Stored
+from tests.support.checkpoints import DAMAGES, checkpoint, cut, empty, flip, lose
 
 Damage = Callable[[Path], None]
 damages = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 
 
 class Job:
-    """A job that has planned six epochs and done five of them, without Spark."""
+    """A job that has planned six epochs and done five of them, without Spark.
+
+    The state as of each stands on a blob of its own and one of the epoch before it.
+    """
 
     def __init__(self, home: Path) -> None:
         self.app = hr.App("clicks", home=home)
         clicks = self.app.stream("clicks", schema="n int")
         self.app.sink(clicks, hr.log("kept"))
         self.app.sink(clicks, hr.parquet(home / "files"), name="files")
+        self.app.view("per_n", clicks.group("n", ttl=None).agg(clicks="count(*)"))
         self.place = JobDirectory(home, "clicks")
         self.place.path.mkdir(parents=True)
         self.record = self.place.begin("plan", 2)
         self.path = self.place.checkpoint
         checkpoint(self.path, offsets=range(6), commits=range(5))
+        self.levels = compiled(self.app.plan(), self.record.shards).levels
+        for shard in range(self.record.shards):
+            self._remember(Stored(shard_files(self.path, self.levels, shard), 0))
         create_outputs(self.app.log, self.app.plan(), 2)
         self.outputs = outputs_of(self.app.log, self.app.plan())
+
+    def _remember(self, stored: Stored) -> None:
+        for epoch in range(1, 6):
+            stored.put(str(epoch), f"what epoch {epoch} changed".encode())
+            stored.delete(str(epoch - 2))
+            stored.finish({}, Attempt())
 
     def write(self, epoch: int, sink: str = "clicks.sink") -> None:
         self.outputs[sink].write(Writer(self.record.id, sink), epoch, Changes(pl.DataFrame({"n": [epoch]}, schema={"n": pl.Int32})), _never)
@@ -48,7 +62,7 @@ class Job:
         return repair(self.app.plan(), self.app.settings, self.app.log)
 
     def refuse(self) -> None:
-        refuse_a_damaged(self.place, self.record, self.app.log)
+        refuse_a_damaged(self.place, self.record, self.levels, self.app.log)
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
@@ -173,11 +187,11 @@ def test_a_checkpoint_that_knows_no_state_is_refused_unless_it_has_all_offsets(j
 @damages
 def test_a_job_whose_state_is_torn_goes_back_to_the_last_epoch_whose_state_is_whole(job: Job, damage: Damage) -> None:
     job.write(6)
-    torn = job.path / "state" / "0" / "1" / f"5_{IDS[1]}.changelog"
+    torn = next(file.path for file in all_files(job.path) if file.epoch == 5 and file.attempt is None)
     damage(torn)
     said = rf"the state as of epoch 5 stands on {torn.relative_to(job.path)}, which is (torn|missing): the job goes back to epoch 4,"
     if damage is flip:
-        # A run looks at sizes only, as there may be much state: Spark finds this one.
+        # A run looks at sizes only, as there may be much state: who reads it sees this.
         job.refuse()
     else:
         with pytest.raises(hr.JobError, match=said):
@@ -190,53 +204,39 @@ def test_a_job_whose_state_is_torn_goes_back_to_the_last_epoch_whose_state_is_wh
     assert job.repair() == []
 
 
-def test_a_job_whose_state_is_torn_from_its_first_version_on_begins_again_if_it_has_all_offsets(job: Job) -> None:
-    cut(job.path / "state" / "0" / "0" / f"1_{IDS[0]}.changelog")
+@damages
+def test_a_manifest_may_be_torn(job: Job, damage: Damage) -> None:
+    damage(next(file.path for file in all_files(job.path) if file.epoch == 5 and file.attempt is not None))
+    said = r"the state as of epoch 5 stands on shards/1/\d/5-manifest.*, which is (torn|missing): the job goes back to epoch 4,"
+    with pytest.raises(hr.JobError, match=said):
+        job.refuse()
+    (step,) = job.repair()
+    assert re.search(said, step)
+    assert job.numbers == ([0, 1, 2, 3, 4], [0, 1, 2, 3])
+
+
+def test_files_that_no_state_stands_on_any_more_may_be_torn(job: Job) -> None:
+    for file in all_files(job.path):
+        if file.epoch < 4:
+            empty(file.path)
+    job.refuse()
+    assert job.repair() == []
+
+
+def test_a_job_goes_back_behind_all_epochs_that_stand_on_a_torn_file(job: Job) -> None:
+    cut(next(file.path for file in all_files(job.path) if file.epoch == 4 and file.attempt is None))
+    (step,) = job.repair()
+    # The state of epoch 5 stands on what epoch 4 wrote.
+    assert "the job goes back to epoch 3, whose state is whole" in step
+    assert job.numbers == ([0, 1, 2, 3], [0, 1, 2])
+
+
+def test_a_job_whose_state_is_gone_begins_again_if_it_has_all_offsets(job: Job) -> None:
+    rmtree(job.path / SHARDS / "1" / "2")
     (step,) = job.repair()
     assert "the job goes back to the beginning" in step
     assert job.numbers == ([0], [])
     assert sorted(job.place.planned()) == [2, 3, 4, 5, 6]
-
-
-def test_a_snapshot_stands_for_all_versions_before_it_and_on_the_files_it_shares(job: Job) -> None:
-    place = job.path / "state" / "0" / "0"
-    (place / f"1_{IDS[0]}.changelog").unlink()
-    (place / "SSTs").mkdir()
-    (place / "SSTs" / "8-ab.sst").write_bytes(bytes(100))
-    described = {"sstFiles": [{"localFileName": "8.sst", "dfsSstFileName": "8-ab.sst", "sizeBytes": 100}]}
-    with zipfile.ZipFile(place / f"3_{IDS[0]}.zip", "w") as archive:
-        archive.writestr("metadata", f"v1\n{json.dumps(described)}")
-    job.refuse()
-    assert job.repair() == []
-    cut(place / "SSTs" / "8-ab.sst")
-    with pytest.raises(hr.JobError, match=r"8-ab\.sst, which is torn"):
-        job.refuse()
-
-
-@damages
-def test_a_job_goes_back_behind_the_epoch_that_wrote_a_torn_blob(job: Job, damage: Damage) -> None:
-    files = shard_files(job.path / BLOBS, 1, 0)
-    whole, torn, _unfinished = (job.path / BLOBS / "1" / "0" / files.write(epoch, b"0" * 100) for epoch in (2, 4, 6))
-    empty(_unfinished)
-    job.refuse()
-    assert job.repair() == []
-    if damage is lose:
-        # Only who reads it sees that it is not there, and says so.
-        torn.unlink()
-        job.refuse()
-        with pytest.raises(hr.JobError, match=rf"the state stands on .*{torn.name}, which is missing"):
-            files.read(torn.name)
-    else:
-        damage(torn)
-    said = rf"the state as of epoch 5 stands on blobs/1/0/{torn.name}, which is torn: the job goes back to epoch 3,"
-    if damage is not flip:
-        with pytest.raises(hr.JobError, match=said):
-            job.refuse()
-    (step,) = job.repair()
-    assert re.search(said, step)
-    assert job.numbers == ([0, 1, 2, 3], [0, 1, 2])
-    job.refuse()
-    assert files.read(whole.name) == b"0" * 100
 
 
 def test_a_job_that_runs_is_not_repaired(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""State that is stored partly in Spark's store and partly in files beside it."""
+"""What is stored of a shard, epoch by epoch."""
 
 from __future__ import annotations
 
@@ -7,66 +7,38 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.spark.blob_files import GRACE, BlobFiles, all_files, shard_files
-from headrace.spark.stored import LARGE, Stored
+from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, all_files, shard_files
+from headrace.spark.stored import Stored
 
-Key, Value = tuple[str], tuple[bytes]
-LONG, SHORT = b"long" * LARGE, b"short"
-
-
-class SparkMap:
-    """Spark's state store: what an epoch changes counts once it is committed."""
-
-    def __init__(self) -> None:
-        self._committed: dict[Key, Value] = {}
-        self._changed: dict[Key, Value] = {}
-
-    def getValue(self, key: Key) -> Value | None:  # noqa: N802 - Spark's name
-        return self._changed.get(key)
-
-    def updateValue(self, key: Key, value: Value) -> None:  # noqa: N802
-        self._changed[key] = value
-
-    def removeKey(self, key: Key) -> None:  # noqa: N802
-        self._changed.pop(key, None)
-
-    def commit(self) -> None:
-        self._committed = dict(self._changed)
-
-    def fail(self) -> None:
-        self._changed = dict(self._committed)
-
-    @property
-    def bytes(self) -> int:
-        return sum(len(value[0]) for value in self._committed.values())
+FIRST = Attempt()
+ONE, TWO = b"one" * 100, b"two"
 
 
 class Shard:
-    """A shard that goes through epochs."""
+    """A shard that goes through epochs, in the memory of a worker that knows it."""
 
-    def __init__(self, place: Path) -> None:
-        self.spark, self.files = SparkMap(), shard_files(place, 1, 0)
-        self._spent: dict[str, int] | None = None
+    def __init__(self, checkpoint: Path) -> None:
+        self.files = shard_files(checkpoint, 1, 0)
+        self._stored = Stored(self.files, 0)
 
-    def open(self, epoch: int) -> Stored:
-        return Stored(self.spark, self.files, epoch)
-
-    def epoch(self, number: int, *, put: dict[str, bytes] | None = None, delete: tuple[str, ...] = ()) -> None:
-        stored = self.open(number)
-        spent = stored.spent() if self._spent is None else self._spent
+    def epoch(
+        self, *, put: dict[str, bytes] | None = None, delete: tuple[str, ...] = (), attempt: Attempt = FIRST, finish: bool = True
+    ) -> None:
         for name, blob in (put or {}).items():
-            stored.blobs("step").put(name, blob)
+            self._stored.blobs("step").put(name, blob)
         for name in delete:
-            stored.blobs("step").delete(name)
-        self._spent = stored.keep(spent)
-        self.spark.commit()
+            self._stored.blobs("step").delete(name)
+        if finish:
+            self._stored.finish({"step": f"as of {self._stored.epoch + 1}"}, attempt)
 
-    def forget(self) -> None:
-        """A worker that never met the shard takes over."""
-        self._spent = None
+    def meet(self, epoch: int) -> Stored:
+        """A worker takes over that does not know the shard."""
+        self._stored = Stored(self.files, epoch)
+        return self._stored
 
-    def get(self, name: str, operator: str = "step") -> bytes | None:
-        return self.open(0).blobs(operator).get(name)
+    def blobs(self, epoch: int, *names: str) -> list[bytes | None]:
+        """What was stored as of an epoch."""
+        return [Stored(self.files, epoch).blobs("step").get(name) for name in names]
 
 
 @pytest.fixture
@@ -74,102 +46,125 @@ def shard(tmp_path: Path) -> Shard:
     return Shard(tmp_path)
 
 
-def test_what_was_put_is_found_again_large_or_small_and_by_its_operator_only(shard: Shard) -> None:
-    shard.epoch(1, put={"one": LONG, "two": SHORT})
-    assert (shard.get("one"), shard.get("two"), shard.get("three")) == (LONG, SHORT, None)
-    assert shard.get("one", "other") is None
-    assert shard.spark.bytes < 1_000 < len(LONG)
+def test_what_was_put_is_found_again_by_its_operator_only(shard: Shard) -> None:
+    shard.epoch(put={"one": ONE, "two": TWO})
+    assert shard.blobs(1, "one", "two", "three") == [ONE, TWO, None]
+    found = shard.meet(1)
+    assert found.blobs("other").get("one") is None
+    assert found.operators == {"step": "as of 1"}
+
+
+def test_the_state_as_of_an_earlier_epoch_is_still_there(shard: Shard) -> None:
+    shard.epoch(put={"one": ONE})
+    shard.epoch(put={"one": TWO, "two": TWO})
+    shard.epoch(delete=("one",))
+    assert [shard.blobs(epoch, "one", "two") for epoch in (1, 2, 3)] == [[ONE, None], [TWO, TWO], [None, TWO]]
 
 
 def test_what_an_epoch_that_failed_had_put_is_not_there(shard: Shard) -> None:
-    shard.epoch(1, put={"one": LONG})
-    failed = shard.open(2)
-    failed.blobs("step").put("two", LONG)
-    failed.blobs("step").delete("one")
-    failed.keep({})
-    shard.spark.fail()
-    assert (shard.get("one"), shard.get("two")) == (LONG, None)
+    shard.epoch(put={"one": ONE})
+    shard.epoch(put={"two": TWO}, delete=("one",), finish=False)
+    assert shard.blobs(1, "one", "two") == [ONE, None]
+
+
+def test_of_several_attempts_of_an_epoch_the_last_counts_whichever_ended_last(shard: Shard) -> None:
+    for attempt, blob in ((Attempt(1, 9), b"first"), (Attempt(2, 11), b"last"), (Attempt(2, 3), b"late")):
+        shard.meet(0)
+        shard.epoch(put={"one": blob}, attempt=attempt)
+    assert shard.blobs(1, "one") == [b"last"]
 
 
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_file_goes_when_no_epoch_that_a_repair_may_go_back_to_stands_on_it(shard: Shard, forgets: bool) -> None:
-    shard.epoch(1, put={"one": LONG})
-    shard.epoch(2, put={"two": LONG}, delete=("one",))
+    shard.epoch(put={"one": ONE})
+    (gone,) = [file for file in shard.files.names() if "manifest" not in file]
+    shard.epoch(put={"two": TWO}, delete=("one",))
     if forgets:
-        shard.forget()
-    for epoch in range(3, GRACE + 3):
-        shard.epoch(epoch)
-        assert len(shard.files.names()) == 2
-    shard.epoch(GRACE + 3)
-    assert len(shard.files.names()) == 1
-    assert shard.get("two") == LONG
+        shard.meet(2)
+    for _ in range(GRACE):
+        shard.epoch()
+        assert gone in shard.files.names()
+    shard.epoch()
+    assert gone not in shard.files.names()
+    assert shard.blobs(GRACE + 3, "one", "two") == [None, TWO]
 
 
-def test_what_an_epoch_that_never_ended_left_behind_goes_when_the_shard_is_met_again(shard: Shard) -> None:
-    shard.epoch(1, put={"one": LONG})
-    before = shard.files.names()
-    shard.open(2).blobs("step").put("two", LONG)
-    shard.spark.fail()
-    shard.forget()
-    shard.epoch(2)
-    assert shard.files.names() == before
-    assert shard.get("one") == LONG
+def test_as_many_manifests_are_there_as_epochs_that_a_repair_may_go_back_to(shard: Shard) -> None:
+    for _ in range(2 * GRACE):
+        shard.epoch()
+    assert [shard.files.manifest(epoch) is not None for epoch in (GRACE - 2, GRACE - 1, 2 * GRACE)] == [False, True, True]
+    assert len(shard.files.names()) == GRACE + 2
 
 
-def test_what_a_failed_attempt_of_an_epoch_left_behind_goes_after_a_while(shard: Shard) -> None:
-    shard.epoch(1, put={"one": LONG})
-    shard.open(2).blobs("step").put("two", LONG)
-    shard.spark.fail()
-    shard.epoch(2)
-    shard.forget()
-    for epoch in range(3, GRACE + 4):
-        assert len(shard.files.names()) == 2
-        shard.epoch(epoch)
-    assert len(shard.files.names()) == 1
+@pytest.mark.parametrize("finish", [False, True])
+def test_what_a_failed_attempt_of_an_epoch_left_behind_goes_after_a_while(shard: Shard, finish: bool) -> None:
+    shard.epoch(put={"one": ONE})
+    before = set(shard.files.names())
+    shard.epoch(put={"two": TWO}, finish=finish, attempt=Attempt(1, 1))
+    left = set(shard.files.names()) - before
+    assert len(left) == 1 + finish
+    shard.meet(1)
+    for _ in range(GRACE):
+        shard.epoch(attempt=Attempt(1, 2))
+        # A task that nobody waits for may be at it still.
+        assert left <= set(shard.files.names())
+    shard.epoch(attempt=Attempt(1, 2))
+    assert not left & set(shard.files.names())
 
 
-def test_a_process_that_ends_while_it_writes_leaves_no_file_that_is_taken_for_a_torn_one(
+def test_a_process_that_ends_while_it_writes_leaves_no_file_that_is_taken_for_a_whole_one(
     tmp_path: Path, shard: Shard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "rename", _ends)
-    with pytest.raises(KeyboardInterrupt):
-        shard.open(1).blobs("step").put("one", LONG)
-    assert len(shard.files.names()) == 1
-    assert list(all_files(tmp_path)) == []
+    shard.epoch()
+    with monkeypatch.context() as ending:
+        ending.setattr(Path, "rename", _ends)
+        with pytest.raises(KeyboardInterrupt):
+            shard.epoch(attempt=Attempt(1, 1))
+    assert [(file.epoch, file.attempt) for file in all_files(tmp_path)] == [(1, FIRST)]
+    # It is known to be there, and goes with the others.
+    (left,) = [name for name in shard.files.names() if name.startswith("2-")]
+    shard.meet(1)
+    for _ in range(GRACE + 1):
+        shard.epoch()
+    assert left not in shard.files.names()
 
 
 def _ends(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("content", [None, b"", LONG[:-1], LONG[:-1] + b"?"], ids=["missing", "empty", "cut", "other"])
+@pytest.mark.parametrize("content", [None, b"", ONE[:-1], ONE[:-1] + b"?"], ids=["missing", "empty", "cut", "other"])
 def test_a_file_that_is_not_what_was_written_is_refused_by_its_name(tmp_path: Path, shard: Shard, content: bytes | None) -> None:
-    shard.epoch(7, put={"one": LONG})
-    (file,) = all_files(tmp_path)
-    assert file.epoch == 7
-    assert file.whole(thorough=True)
+    shard.epoch(put={"one": ONE})
+    (file,) = [file for file in all_files(tmp_path) if file.attempt is None]
+    assert (file.epoch, file.whole(thorough=True)) == (1, True)
     file.path.unlink()
     if content is not None:
         file.path.write_bytes(content)
+    assert not file.whole(thorough=True)
     with pytest.raises(
         hr.JobError, match=rf"the state stands on .*{file.path.name}, which is {'torn' if content is not None else 'missing'}"
     ):
-        shard.get("one")
-    # What was missing is seen as torn by a repair, which only looks at what is there.
-    (seen,) = all_files(tmp_path)
-    assert not seen.whole(thorough=True)
+        shard.blobs(1, "one")
+
+
+def test_an_epoch_whose_state_is_not_there_is_refused(shard: Shard) -> None:
+    shard.epoch()
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 2 is missing in .*shards/1/0"):
+        shard.meet(2)
 
 
 def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path, shard: Shard) -> None:
-    shard.epoch(1, put={"one": LONG})
-    (file,) = all_files(tmp_path)
-    foreign = file.path.with_name(".nfs0001")
+    shard.epoch(put={"one": ONE})
+    before = shard.files.names()
+    foreign = shard.files.directory / ".nfs0001"
     foreign.touch()
-    shard.forget()
-    shard.epoch(2)
+    assert sorted(shard.files.names()) == sorted(before)
+    shard.meet(1)
+    for _ in range(GRACE + 2):
+        shard.epoch()
     assert foreign.exists()
-    assert shard.files.names() == [file.path.name]
 
 
 def test_a_shard_without_files_has_none(tmp_path: Path) -> None:
-    assert BlobFiles(tmp_path / "never written").names() == []
+    assert ShardFiles(tmp_path / "never written").names() == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
@@ -25,7 +26,7 @@ from headrace.operators.sides import dead_topic, late_topic
 from headrace.operators.time import BEGINNING, END
 from headrace.plan.explain import identity
 from headrace.spark import lane
-from headrace.spark.session import job_session
+from headrace.spark.session import job_session, on_cluster
 from headrace.testing.clock import FileClock
 from headrace.testing.scenarios.scenario import Row, Scenario, Send, Wait
 
@@ -55,7 +56,7 @@ class JobEngine:
         self._resources.enter_context(self._place.held())
         settings = self._app.settings
         self._spark = self._resources.enter_context(job_session(settings, name=self._plan.name, output=self._place.spark_log))
-        self._record = self._place.begin(identity(self._plan), self._tasks)
+        self._record = self._place.begin(identity(self._plan), self._tasks, cluster=on_cluster(self._spark))
         self._spark.conf.set("spark.sql.shuffle.partitions", str(self._record.tasks))
         self._spark.conf.set("spark.sql.streaming.pollingDelay", "50ms")
         create_outputs(self._app.log, self._plan, self._record.tasks)
@@ -104,7 +105,8 @@ class JobEngine:
         self._query.stop()
 
     def _start(self, until: str | None) -> StreamingQuery:
-        job = job_of(self._plan, self._record, self._app.log, until=until)
+        # Each start is a run of its own, which reads the state that the one before it left.
+        job = replace(job_of(self._plan, self._record, self._app.log, until=until), generation=self._place.next_run())
         return lane.start(self._spark, job, self._place.checkpoint)
 
     def _settle(self) -> None:
