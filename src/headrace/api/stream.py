@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headrace.api.arguments import Namer, columns_of, node_of, refuse_twice, refuse_without_ttl, typed_field
+from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.core.names import Names, listed
@@ -228,7 +229,7 @@ class Stream:
         """
         at = caller()
         score = column(self.node, by, "top by").name
-        if not isinstance(count, int) or count < 1 or pa.types.is_nested(self.columns.field(score).type):
+        if not counts(count) or pa.types.is_nested(self.columns.field(score).type):
             raise PlanError(
                 f"top({count!r}, by={by!r}) of {self.name!r} has no order",
                 why="rows are put in the order of a plain value",

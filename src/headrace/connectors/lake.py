@@ -8,6 +8,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from headrace.connectors.targets import need_client
+from headrace.core.counts import counts
+from headrace.core.errors import SettingsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,5 +27,9 @@ class LakeTable:
         return True
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
-        """Raise if the client is missing: before anything runs."""
+        """Raise if the client is missing, or files cannot be united so often: before anything runs."""
+        if not counts(self.compact_every, least=0):
+            raise SettingsError(
+                f"compact_every={self.compact_every!r} is no number of commits or files", hint="give a whole number; 0 is never"
+            )
         need_client(*self.client)

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace.connectors.input import Input
 from headrace.connectors.log.input import LogInput
 from headrace.core import failpoints
+from headrace.core.counts import counts
 from headrace.core.durations import microseconds
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
@@ -59,8 +60,12 @@ class JobRun:
         """Begin the job, or go on with it where it stopped, and report when the run ends."""
         if until not in UNTIL:
             raise PlanError(f"until={until!r} is not known", hint='"caught-up", "end", or None to run until stopped', where=caller())
-        if rows_per_epoch is not None and rows_per_epoch < 1:
-            raise PlanError(f"rows_per_epoch={rows_per_epoch} takes in nothing", hint="give one or more, or leave it out", where=caller())
+        if rows_per_epoch is not None and not counts(rows_per_epoch):
+            raise PlanError(
+                f"rows_per_epoch={rows_per_epoch!r} takes in nothing",
+                hint="give a whole number above zero, or leave it out",
+                where=caller(),
+            )
         began, plan = time.monotonic(), self._plan
         place = JobDirectory(self._settings.home, plan.name)
         with (

@@ -84,13 +84,13 @@ class Catalog:
             if schema is not None:
                 changed = replace(changed, columns=extended(topic, topic_columns(schema)))
             if partitions is not None:
+                changed = replace(changed, partitions=partitions)
                 if partitions < topic.partitions:
                     raise LogError(
                         f"topic {name!r} has {topic.partitions} partitions, not {partitions} or fewer",
                         why="records would be lost",
                         hint="only more partitions can be given",
                     )
-                changed = replace(changed, partitions=partitions)
                 for index in range(topic.partitions, partitions):
                     Partition.create(self._disk, self.directory(name, index), changed)
             self._disk.replace(self._path / name / _DECLARATION, changed.to_json())

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 
+from headrace.core.counts import counts
 from headrace.core.durations import Duration, microseconds
 from headrace.core.errors import SettingsError
 from headrace.log.bell import Watch, wait
@@ -43,8 +44,8 @@ class QueueSettings:
     dead_letter: str = ""
 
     def __post_init__(self) -> None:
-        if self.max_deliveries < 1:
-            raise SettingsError(f"max_deliveries={self.max_deliveries} delivers nothing", hint="give 1 or more")
+        if not counts(self.max_deliveries):
+            raise SettingsError(f"max_deliveries={self.max_deliveries!r} delivers nothing", hint="give a whole number above zero")
         if self.visibility_timeout <= timedelta(0):
             raise SettingsError(
                 "visibility_timeout is not positive", why="a message would be given to everybody at once", hint='give "30s"'
@@ -79,8 +80,8 @@ class Queue:
 
     def receive(self, max: int = 10, wait: Duration = "1s") -> list[Message]:  # noqa: A002 - the word everybody knows
         """Up to `max` messages, hidden from others for the visibility time-out; none if there are none within `wait`."""
-        if max < 1:
-            raise SettingsError(f"max={max} receives nothing", hint="give 1 or more")
+        if not counts(max):
+            raise SettingsError(f"max={max!r} receives nothing", hint="give a whole number above zero")
         deadline = time.monotonic() + microseconds(wait) / 1_000_000
         while True:
             watches = [*self._reader.watches(), self._state.partition.watch()]

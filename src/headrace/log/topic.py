@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
+from headrace.core.counts import counts
 from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.core.schema import SchemaLike, ddl, schema
 from headrace.log.checksum import checksum
@@ -102,8 +103,8 @@ class Topic:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if self.partitions < 1:
-            raise LogError(f"topic {self.name!r} with {self.partitions} partitions", hint="give partitions=1 or more")
+        if not counts(self.partitions):
+            raise LogError(f"topic {self.name!r} with {self.partitions!r} partitions", hint="give a whole number above zero")
         if not self.columns.names:
             raise SchemaError(f"topic {self.name!r} has no columns", hint='give schema="name type, ...", or none for a topic of bytes')
         for name in self.columns.names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from headrace.core.counts import counts
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 
@@ -36,8 +37,10 @@ class Emit:
         for name, length in (("early", self.early), ("late", self.late or None), ("until", self.until or None)):
             if length is not None and length <= _NOTHING:
                 raise PlanError(f"{name}={spelled(length)} is no time", hint="give a duration above zero")
-        if self.every is not None and (not isinstance(self.every, int) or self.every < 1):
-            raise PlanError(f"every={self.every!r} is no number of records", hint='give one or more; a time is early="5 seconds"')
+        if self.every is not None and not counts(self.every):
+            raise PlanError(
+                f"every={self.every!r} is no number of records", hint='give a whole number above zero; a time is early="5 seconds"'
+            )
 
     @property
     def again(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from headrace.core.counts import counts
 from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
 from headrace.core.schema import TIMESTAMP
@@ -165,8 +166,10 @@ class Count:
     every: int
 
     def __post_init__(self) -> None:
-        if not all(isinstance(number, int) and number > 0 for number in (self.records, self.every)):
-            raise PlanError(f"a window of {self.records!r} records every {self.every!r} holds nothing", hint="give numbers above zero")
+        if not (counts(self.records) and counts(self.every)):
+            raise PlanError(
+                f"a window of {self.records!r} records every {self.every!r} holds nothing", hint="give whole numbers above zero"
+            )
         if self.every > self.records:
             raise PlanError(
                 f"windows of {self.records} records every {self.every} leave gaps",

@@ -10,14 +10,18 @@ import pytest
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
 from headrace.app import App
+from headrace.connectors.delta.declaration import delta
 from headrace.core.errors import HeadraceError, PlanError
 from headrace.log.target import LogTopic
 
 SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("'a/b' is not a topic name", lambda app, _: app.stream("a/b", "n int")),
     ("topic 't' with 0 partitions", lambda app, _: app.stream("t", "n int", partitions=0)),
+    ("topic 't' with True partitions", lambda app, _: app.stream("t", "n int", partitions=True)),
+    ("topic 't' with '4' partitions", lambda app, _: app.stream("t", "n int", partitions="4")),  # type: ignore[arg-type]
     ("'a/b' is not a view name", lambda app, views: app.view("a/b", views.to_table("url"))),
     ("'a/b' is not a topic name", lambda app, views: app.sink(views, LogTopic("a/b"))),
+    ("compact_every=True is no number", lambda app, views: app.sink(views, delta("lake", compact_every=True))),
     ("'' is not an app name", lambda app, _: App("", settings=app.settings)),
     ("'über' is not an app name", lambda app, _: App("über", settings=app.settings)),
     ("view 'v' of Windowed, which is no stream", lambda app, views: app.view("v", views.window(tumbling("1m")))),  # type: ignore[arg-type]
@@ -31,6 +35,7 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("an ordered aggregate looks at many", lambda _, views: views.where("percentile_cont(0.5) within group (order by n) > 1")),
     ("until='ever' is not known", lambda app, views: (app.view("v", views.to_table("url")), app.run(until="ever"))),
     ("rows_per_epoch=0 takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=0))),
+    ("rows_per_epoch=True takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=True))),
 ]
 
 

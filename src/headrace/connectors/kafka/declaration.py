@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from headrace.connectors.targets import need_client
+from headrace.core.counts import counts
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.names import listed
@@ -66,8 +67,10 @@ class KafkaTopic:
             raise SettingsError(f"start={self.start!r} has no time zone", hint="give tzinfo=UTC")
         if self.isolation not in _ISOLATIONS:
             raise SettingsError(f"isolation={self.isolation!r} is not known", hint=" or ".join(_ISOLATIONS))
-        if self.rows_per_epoch is not None and self.rows_per_epoch < 1:
-            raise SettingsError(f"rows_per_epoch={self.rows_per_epoch} lets no record in", hint="give 1 or more, or leave it away")
+        if self.rows_per_epoch is not None and not counts(self.rows_per_epoch):
+            raise SettingsError(
+                f"rows_per_epoch={self.rows_per_epoch!r} lets no record in", hint="give a whole number above zero, or leave it away"
+            )
         for name in self.settings:
             if name in _OURS:
                 instead = f"use {_OURS[name]}" if _OURS[name] else "leave it away"

@@ -1,0 +1,12 @@
+"""How many of something, as users say it."""
+
+from __future__ import annotations
+
+
+def counts(value: object, *, least: int = 1) -> bool:
+    """Whether a value is a whole number, and large enough. `True` is none, though Python takes it for 1.
+
+    >>> counts(3), counts(0), counts(True), counts(2.5), counts("3")
+    (True, False, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
