@@ -47,9 +47,9 @@ class LossBudget:
     max_ahead: timedelta = DEFAULT_AHEAD
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1:
+        if not isinstance(self.share, float | int) or not 0 < self.share < 1:
             raise PlanError(
-                f"a loss budget of {self.share:g} is no share of the records",
+                f"a loss budget of {self.share!r} is no share of the records",
                 why="at zero nothing may ever be late, at one everything may",
                 hint="give a number between them: 0.001 is one in a thousand",
             )

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
-from headrace.api.windows import count_window, global_, perfect, processing_time, session, sliding, tumbling
+from headrace.api.windows import count_window, global_, loss_budget, perfect, processing_time, session, sliding, tumbling
 from headrace.core.errors import HeadraceError, PlanError, SchemaError
 from headrace.log.target import LogTopic
 from headrace.plan.reserved import reserved
@@ -224,6 +224,8 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
         (lambda clicks: clicks.window(count_window(5, every=True)), "5 records every True holds nothing"),
         (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every=True), "every=True is no number of records"),
         (lambda clicks: clicks.to_table("page").top(True, by="at"), r"top\(True, by='at'\)"),
+        (lambda _: loss_budget("x", max="5 minutes"), "a loss budget of 'x' is no share of the records"),
+        (lambda _: loss_budget(True, max="5 minutes"), "a loss budget of True is no share of the records"),
         (lambda clicks: clicks.to_table("page", ttl="soon"), "'soon' is not a duration"),
         (lambda _: perfect(max_ahead=timedelta(seconds=-1)), "max_ahead=-1 second"),
     ],
