@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
+from headrace.log.disk import sync_directory
 
 # Rows that are gone are marked by it; where nothing is ever removed, files do not have it.
 REMOVED = "_removed"
@@ -101,8 +102,4 @@ def write_fresh(table: pa.Table, place: Path) -> Path:
 def put_in_place(fresh: Path, place: Path) -> None:
     """Let readers see a file, whole, for good: also when the machine dies at once."""
     fresh.rename(place)
-    directory = os.open(place.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(place.parent)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from headrace.log.disk import sync_directory
+
 
 def replace_text(file: Path, text: str) -> None:
     """Put a file in place: whoever reads it sees the old text or the new, never a part of one, also after a crash."""
@@ -15,8 +17,4 @@ def replace_text(file: Path, text: str) -> None:
         os.fsync(opened.fileno())
     fresh.rename(file)
     # Else a power cut could bring the old one back, and with it a number that a run has had already.
-    directory = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(file.parent)

@@ -292,11 +292,7 @@ class PosixDisk:
 
     def sync_directory(self, path: Path) -> None:
         _point("disk.sync_directory.before")
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
         _point("disk.sync_directory.after")
 
     def shared(self, path: Path, size: int) -> memoryview:
@@ -316,6 +312,15 @@ class PosixDisk:
     def boot(self) -> str:
         """Which start of the machine this is: what was only in memory in another one is gone."""
         return _boot()
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable: a power cut does not undo a rename there any more."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @cache
