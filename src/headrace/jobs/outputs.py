@@ -12,9 +12,11 @@ from headrace.log import Log
 from headrace.log.target import LogTopic
 from headrace.operators.accounting import COLUMNS
 from headrace.operators.hot import COLUMNS as HOT
-from headrace.operators.hot import hot_topic
-from headrace.operators.sides import DEAD_LETTER, dead_topic, late_columns, late_topic
+from headrace.operators.sides import DEAD_LETTER, late_columns
 from headrace.plan.plan import Plan, Sink, View
+from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
+
+__all__ = ["accounting_topic", "create_outputs", "letters_topic", "outputs_of", "topic_of"]
 
 
 def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
@@ -39,10 +41,6 @@ def outputs_of(log: Log, plan: Plan) -> dict[str, Output]:
     sides = [topic(source.name) for source in plan.sources for topic in (late_topic, dead_topic)]
     found |= {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name), hot_topic(plan.name))}
     return found | {dead_topic(sink.name): LogOutput(log.path, letters_topic(sink.name)) for sink in plan.outputs if isinstance(sink, Sink)}
-
-
-def accounting_topic(app: str) -> str:
-    return f"{app}.accounting"
 
 
 def letters_topic(sink: str) -> str:

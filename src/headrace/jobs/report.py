@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.jobs.directory import Record
-from headrace.jobs.outputs import accounting_topic
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.log.tail import Tail, tail
 from headrace.operators.accounting import ENDS, KEPT
-from headrace.operators.hot import HotKey, hot_topic, hottest
+from headrace.operators.hot import HotKey, hottest
+from headrace.plan.topics import accounting_topic, hot_topic
 
 _COUNTS = ("in", *ENDS)
 _HOT = 10_000

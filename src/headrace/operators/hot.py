@@ -36,10 +36,6 @@ class HotKey:
         return f"{known}: they all meet on one shard, so one core does its work" if self.trouble else known
 
 
-def hot_topic(app: str) -> str:
-    return f"{app}.hot-keys"
-
-
 def looks(epoch: int) -> int:
     """How often batches were looked at up to an epoch.
 

@@ -11,7 +11,8 @@ from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW
 from headrace.operators.packet import Packet
-from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, dead_topic, late_records, late_topic, undecoded
+from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, late_records, undecoded
+from headrace.plan.topics import dead_topic, late_topic
 
 if TYPE_CHECKING:
     from headrace.operators.program import Origin

@@ -14,12 +14,13 @@ from headrace.operators.contract import Arrived, Stateful, Tabular
 from headrace.operators.cut import Cut
 from headrace.operators.expressions import REASON
 from headrace.operators.flow import ROW, Flow
-from headrace.operators.hot import hot_topic, sampled
+from headrace.operators.hot import sampled
 from headrace.operators.originals import Originals, decoded
 from headrace.operators.packet import ROWS, Packet, sharded
 from headrace.operators.store import Store
 from headrace.operators.suspects import Suspects, suspected
 from headrace.operators.time import EARLIEST, EpochTime
+from headrace.plan.topics import hot_topic
 
 if TYPE_CHECKING:
     from headrace.operators.program import Operator, Program

@@ -43,14 +43,6 @@ def late_columns(stream: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_name(name) for field, name in zip(_LATE, _names(stream.names), strict=True)])
 
 
-def late_topic(stream: str) -> str:
-    return f"{stream}.late"
-
-
-def dead_topic(stream: str) -> str:
-    return f"{stream}.dead"
-
-
 def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
     """Records as they came, with the step they were late for, why, the watermark then, and the window they missed.
 

@@ -14,6 +14,7 @@ from headrace.log import Log
 from headrace.operators.timing import Timing, timings
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
+from headrace.plan.topics import late_topic
 from headrace.plan.watermarks import LossBudget
 
 _SAMPLES = 2
@@ -57,7 +58,7 @@ class Sample:
         yield from [f"  early panes {first.early}"] * bool(first.early)
         yield from [f"  late records correct it {first.corrected}"] * bool(first.corrected)
         if first.late_at is not None:
-            fate = "is counted and dropped" if self.source.late == "drop" else f"goes to {self.source.name}.late"
+            fate = "is counted and dropped" if self.source.late == "drop" else f"goes to {late_topic(self.source.name)}"
             yield f"  late from watermark {self._reached(first.late_at, first.late_by)} on: an event of this time then {fate}"
 
     def _reached(self, watermark: datetime, record: datetime | None) -> str:

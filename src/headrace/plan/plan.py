@@ -10,6 +10,7 @@ from headrace.plan.checks import check, refuse_an_alignment_that_may_stop, refus
 from headrace.plan.nodes import Node, Source
 from headrace.plan.remarks import remark
 from headrace.plan.sinks import Target, folding_key
+from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ class Plan:
     def _refuse_a_name_for_two(self) -> None:
         """Records are sent to steps, outputs and topics by name; what comes from elsewhere has no topic here."""
         taken = {node.name for node in self.nodes if not isinstance(node, Source) or node.connector is None}
-        taken |= {f"{source.name}.{side}" for source in self.sources for side in ("late", "dead")}
-        taken |= {f"{self.name}.{kept}" for kept in ("accounting", "hot-keys")}
+        taken |= {topic(source.name) for source in self.sources for topic in (late_topic, dead_topic)}
+        taken |= {accounting_topic(self.name), hot_topic(self.name)}
         for output in self.outputs:
             if output.name in taken:
                 kind = "view" if isinstance(output, View) else "sink"

@@ -20,7 +20,8 @@ from headrace.core import failpoints
 from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, as_upserts
 from headrace.operators.packet import Packet
-from headrace.operators.sides import OFFSET, PARTITION, dead_letters, dead_topic
+from headrace.operators.sides import OFFSET, PARTITION, dead_letters
+from headrace.plan.topics import accounting_topic, dead_topic
 from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.stage import Stage
@@ -65,7 +66,7 @@ class Writing:
         rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.entries()]
         if rows:
             failpoints.reach("sink.accounting.before")
-            self._write(f"{self._job.name}.accounting", Changes(pl.DataFrame(rows)))
+            self._write(accounting_topic(self._job.name), Changes(pl.DataFrame(rows)))
             failpoints.reach("sink.accounting.after")
 
     def _keep(self, packets: Iterable[Packet]) -> None:

@@ -23,13 +23,14 @@ from headrace.operators.accounting import Accounting
 from headrace.operators.changes import OP, RETRACT, as_upserts
 from headrace.operators.compiler import compiled
 from headrace.operators.disorder import Lateness
-from headrace.operators.hot import HotKey, hot_topic, hottest
+from headrace.operators.hot import HotKey, hottest
 from headrace.operators.runner import Runner
 from headrace.operators.sides import OFFSET, PARTITION
 from headrace.operators.time import BEGINNING, END, LATEST, EpochTime
 from headrace.operators.watermark import Progress, united
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Output
+from headrace.plan.topics import dead_topic, hot_topic, late_topic
 from headrace.plan.watermarks import LossBudget
 
 Moment = datetime | str
@@ -125,11 +126,11 @@ class TestDriver:
 
     def late(self, stream: str) -> list[Row]:
         """The late records of a stream so far, with `step`, `reason`, `watermark` and the window they missed."""
-        return self._side.get(f"{self._source(stream).name}.late", [])
+        return self._side.get(late_topic(self._source(stream).name), [])
 
     def dead_letters(self, stream: str) -> list[Row]:
         """The bad records of a stream so far, with `step`, `reason`, and the place they came from."""
-        return self._side.get(f"{self._source(stream).name}.dead", [])
+        return self._side.get(dead_topic(self._source(stream).name), [])
 
     def accounting(self) -> list[dict[str, Any]]:
         """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter."""

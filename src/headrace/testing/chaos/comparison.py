@@ -13,8 +13,8 @@ import pyarrow as pa
 from headrace.app import App
 from headrace.jobs.outputs import topic_of
 from headrace.log.errors import UnknownTopic
-from headrace.operators.sides import dead_topic, late_topic
 from headrace.plan.plan import Plan
+from headrace.plan.topics import dead_topic, late_topic
 from headrace.schema.legible import as_json
 from headrace.testing.driver import TestDriver
 

@@ -22,9 +22,9 @@ from headrace.jobs.outputs import create_outputs
 from headrace.jobs.report import totals
 from headrace.jobs.running import job_of
 from headrace.log import Log
-from headrace.operators.sides import dead_topic, late_topic
 from headrace.operators.time import BEGINNING, END
 from headrace.plan.explain import identity
+from headrace.plan.topics import dead_topic, late_topic
 from headrace.spark import lane
 from headrace.spark.session import job_session, on_cluster
 from headrace.testing.clock import FileClock

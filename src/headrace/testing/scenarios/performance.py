@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
+from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.scenario import End, Expect, Row, Scenario, Send, Wait
 
 
@@ -65,9 +66,9 @@ def _compare(wanted: Expect, engine: Engine, scenario: Scenario) -> int:
 
 def _table(engine: Engine, name: str, scenario: Scenario) -> list[Row]:
     for stream in scenario.partitions:
-        if name == f"{stream}.late":
+        if name == late_topic(stream):
             return engine.late(stream)
-        if name == f"{stream}.dead":
+        if name == dead_topic(stream):
             return engine.dead_letters(stream)
     return engine.rows(name)
 

@@ -14,8 +14,9 @@ from headrace.api.declaration import Declaration
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.operators.accounting import ENDS
-from headrace.operators.sides import DEAD_LETTER, dead_topic, late_columns, late_topic
+from headrace.operators.sides import DEAD_LETTER, late_columns
 from headrace.plan.plan import Plan, View
+from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.content import Content
 from headrace.testing.scenarios.declaration import declare, partitions
 
