@@ -93,7 +93,7 @@ class Candidates(KeyedTable):
 def _(node: ToTable) -> Made:
     own, ttl = node.input.keys, None if node.ttl is None else microseconds(node.ttl)
     if not node.input.changes or (own and set(own) <= set(node.key)):
-        return Made(TableSpec(node.key, ttl))
+        return Made(TableSpec(node.key, ttl, follows=node.input.changes))
     if not own:
         raise PlanError(
             f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",

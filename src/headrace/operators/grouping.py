@@ -13,7 +13,7 @@ from headrace.core.durations import microseconds
 from headrace.operators.aggregate import Aggregate
 from headrace.operators.aggregates import ROWS, accumulators, additive, finishes, partial, present, united
 from headrace.operators.arguments import aggregates_of
-from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, retracted
+from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, as_upserts, retracted
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of
 from headrace.operators.flow import ROW
 from headrace.operators.keyed import GONE, KeyedState, Located
@@ -51,13 +51,20 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """The latest record per key by event time; of equal times the one that came last."""
+    """The latest record per key by event time; of equal times the one that came last.
+
+    `follows`: they are changes of a table with at most one row for each of these keys. The last of them holds, whatever its time: an
+    older row comes forth there when the latest is taken back.
+    """
 
     by: tuple[str, ...]
     ttl: int | None
+    follows: bool = False
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The last record of each key in a batch."""
+        if self.follows:
+            return Entered(as_upserts(records.drop(ROW, strict=False), self.by), records.height)
         ordered = records.drop(ROW, strict=False).sort(*_arrival(records), maintain_order=True, nulls_last=False)
         return Entered(ordered.unique(subset=list(self.by), keep="last", maintain_order=True), records.height)
 
@@ -171,23 +178,17 @@ class Latest(KeyedTable):
 
     def __init__(self, spec: TableSpec) -> None:
         super().__init__(spec.by, spec.ttl)
+        self._follows = spec.follows
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
             return Outcome(self._expire(time, store))
-        new = pl.concat(arrived.rows)
-        if OP not in new.columns:
-            new = added(new)
-        new = new.with_columns(pl.col(TIME).alias(LAST)).sort(*_arrival(new), maintain_order=True, nulls_last=False)
-        # Where a record came from matters only among those of one epoch.
-        new = new.unique(subset=self._key, keep="last", maintain_order=True).drop(PARTITION, OFFSET, strict=False)
+        new = self._newest(pl.concat(arrived.rows)).with_columns(pl.col(TIME).alias(LAST))
         old = self._present(new, time)
         results = []
         if old is not None:
-            # A record older than the one that is there changes nothing.
-            behind = old.select(*self._key, pl.col(LAST).alias("_known"))
-            new = new.join(behind, on=self._key, how="left", nulls_equal=True)
-            new = new.filter(pl.col("_known").is_null() | (pl.col(LAST) >= pl.col("_known"))).drop("_known")
+            if not self._follows:
+                new = self._not_behind(new, old)
             replaced = old.join(new, on=self._key, how="semi", nulls_equal=True)
             if not replaced.is_empty():
                 results.append(retracted(self._finish(replaced)))
@@ -195,6 +196,19 @@ class Latest(KeyedTable):
             self._put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP, TIME), store)
             results.append(new.filter(pl.col(OP) == ADD).drop(LAST))
         return Outcome(results + self._expire(time, store))
+
+    def _newest(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Of the records of an epoch one a key, with what it does."""
+        if self._follows:
+            return as_upserts(records, self._key)
+        ordered = (records if OP in records.columns else added(records)).sort(*_arrival(records), maintain_order=True, nulls_last=False)
+        # Where a record came from matters only among those of one epoch.
+        return ordered.unique(subset=self._key, keep="last", maintain_order=True).drop(PARTITION, OFFSET, strict=False)
+
+    def _not_behind(self, new: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
+        """A record older than the one that is there changes nothing."""
+        known = new.join(old.select(*self._key, pl.col(LAST).alias("_known")), on=self._key, how="left", nulls_equal=True)
+        return known.filter(pl.col("_known").is_null() | (pl.col(LAST) >= pl.col("_known"))).drop("_known")
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.drop(GONE, strict=False).rename({LAST: TIME})

@@ -114,3 +114,15 @@ def test_a_table_without_its_key_has_no_changes_to_tell() -> None:
         with pytest.raises(PlanError, match="nothing tells its records apart"):
             lost.to_stream()
     assert table.select("id as number, state").to_stream().columns.names == ["number", "state", "op"]
+
+
+def test_a_table_of_a_table_follows_it_also_to_an_older_row() -> None:
+    app = Declaration("followed")
+    newest = orders(app).to_table(key="id").where("state <> 'paid'").to_table(key="amount")
+    app.view("newest", newest)
+    app.view("followed", newest.to_table(key="amount"))
+    with TestDriver(app) as driver:
+        driver.send("orders", [order("1", "new", "12:00:01"), order("2", "new", "12:00:05")])
+        assert [row["id"] for row in driver.rows("followed")] == ["2"]
+        driver.send("orders", [order("2", "paid", "12:00:06")])
+        assert driver.rows("followed") == driver.rows("newest") == [order("1", "new", "12:00:01")]
