@@ -22,7 +22,7 @@ from headrace.plan.expressions import Expression, Typed, check, expand, parse, p
 from headrace.plan.nodes import Node, column
 from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.process import IN_TIME, Logic, Process
-from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
+from headrace.plan.steps import OPERATION, Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top, window_of
 from headrace.plan.windows import Window
@@ -210,15 +210,18 @@ class Stream:
 
     @says_where
     def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
-        """The latest record per key, by event time."""
+        """The latest record per key, by event time.
+
+        Right behind `to_stream()` it undoes that: what the changes say is done to the rows, so that a deleted one is gone, and `op` with
+        it. Behind other steps, and under a key that names `op`, changes are facts like any others: a delete is the latest, and stays.
+        """
         at = caller()
         names = columns_of(key, self.node, "key")
         if not names:
             raise PlanError(f"to_table() of {self.name!r} has no key", hint="name the columns of which it has one row each", where=at)
-        node = ToTable(
-            self.namer.step_name(f"{self.name}.table"), self.columns, at, self.node, names, duration(ttl) if ttl is not None else None
-        )
-        return Table(self.namer, node)
+        before = self.node.input if isinstance(self.node, ToStream) and OPERATION.name not in names else self.node
+        length = None if ttl is None else duration(ttl)
+        return Table(self.namer, ToTable(self.namer.step_name(f"{self.name}.table"), before.columns, at, before, names, length))
 
     @says_where
     def top(self, count: int, *, by: str, per: Names = ()) -> Table:
@@ -258,7 +261,7 @@ class Stream:
                 hint="keep the columns of its key in every step before it",
                 where=at,
             )
-        columns = pa.schema([*self.columns, pa.field("op", pa.string())])
+        columns = pa.schema([*self.columns, OPERATION])
         refuse_twice(columns, at)
         return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
 

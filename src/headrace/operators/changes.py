@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.dense import distinct
+from headrace.plan.steps import OPERATION
 
 # The event time of a record.
 TIME = "_time"
@@ -47,4 +48,4 @@ def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.Data
     if CHANGED in frame.columns:
         gone_at = pl.coalesce(pl.col(CHANGED), gone_at)
     moment = pl.when((pl.col(OP) == RETRACT) & pl.col(TIME).is_not_null()).then(gone_at).otherwise(pl.col(TIME))
-    return facts.with_columns(said.alias("op"), moment.alias(TIME)).drop(OP, CHANGED, "_previous", "_next", strict=False)
+    return facts.with_columns(said.alias(OPERATION.name), moment.alias(TIME)).drop(OP, CHANGED, "_previous", "_next", strict=False)

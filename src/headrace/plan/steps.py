@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.plan.expressions import Typed
 from headrace.plan.expressions.terms import Field
 from headrace.plan.nodes import Node, Step
+
+OPERATION = pa.field("op", pa.string())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import random
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from headrace.api.stream import Stream
 from headrace.api.windows import bounded, perfect, tumbling
 from headrace.core.errors import PlanError
 from headrace.testing.driver import TestDriver
+from tests.support.examples import examples
 
 
 def at(clock: str) -> datetime:
@@ -126,3 +128,52 @@ def test_a_table_of_a_table_follows_it_also_to_an_older_row() -> None:
         assert [row["id"] for row in driver.rows("followed")] == ["2"]
         driver.send("orders", [order("2", "paid", "12:00:06")])
         assert driver.rows("followed") == driver.rows("newest") == [order("1", "new", "12:00:01")]
+
+
+def test_a_table_that_became_facts_and_a_table_again_is_the_same() -> None:
+    for seed in range(examples(16)):
+        there_and_back(seed)
+
+
+def there_and_back(seed: int) -> None:
+    chance, app = random.Random(seed), Declaration("round")
+    came = orders(app)
+    latest = came.to_table(key="id", ttl="30 seconds")
+    tables = {
+        "latest": latest,
+        "open": came.to_table(key="id").where("state <> 'paid'").select("id as number", "state", "amount"),
+        "newest": came.to_table(key="id").where("state <> 'paid'").to_table(key="amount"),
+        "sums": latest.group("state", ttl=None).agg(amount="sum(amount)"),
+        "minutes": came.window(tumbling("10 seconds"), by="state").agg(n="count(*)").emit(early="3 seconds", until="1 minute"),
+        "best": latest.top(2, by="amount"),
+    }
+    for name, table in tables.items():
+        app.view(name, table)
+        app.view(f"{name} again", table.to_stream().to_table(table.node.keys))
+    with TestDriver(app, shards=chance.choice([1, 3])) as driver:
+        for epoch in range(12):
+            moments = [at("12:00:20") + timedelta(seconds=epoch * 6 + chance.randrange(-20, 6)) for _ in range(chance.randrange(6))]
+            states, amounts = ("new", "sent", "paid"), range(1, 4)
+            driver.send(
+                "orders",
+                [
+                    {"id": chance.choice("123"), "state": chance.choice(states), "amount": chance.choice(amounts), "at": moment}
+                    for moment in moments
+                ],
+            )
+            if chance.random() < 0.3:
+                driver.restart()
+            for name in tables:
+                assert driver.rows(f"{name} again") == driver.rows(name), f"seed {seed}, epoch {epoch}, {name}"
+
+
+def test_changes_that_another_step_has_seen_stay_facts_in_a_table() -> None:
+    app = Declaration("facts")
+    changes = orders(app).to_table(key="id").where("state <> 'paid'").to_stream()
+    app.view("last_seen", changes.where("amount > 0").to_table(key="id"))
+    app.view("each_kind", changes.to_table(key=("id", "op")))
+    with TestDriver(app) as driver:
+        driver.send("orders", [order("1", "new", "12:00:00")])
+        driver.send("orders", [order("1", "paid", "12:00:05")])
+        assert facts(driver, "last_seen") == [("1", "new", "delete")]
+        assert facts(driver, "each_kind") == [("1", "new", "delete"), ("1", "new", "insert")]

@@ -168,6 +168,11 @@ def _to_table(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made
     return stream.to_table(found["key"].texts(), ttl=_optional(found["ttl"]) if "ttl" in found else None)
 
 
+def _to_stream(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    arguments.fields(())
+    return stream.to_stream()
+
+
 def _dedup(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
     found = arguments.fields(("keys", "ttl"), needed=["keys", "ttl"])
     return stream.dedup(found["keys"].texts(), ttl=_optional(found["ttl"]))
@@ -218,6 +223,7 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "window": _on_stream(_window),
     "group": _on_stream(_group),
     "to_table": _on_stream(_to_table),
+    "to_stream": _on_stream(_to_stream),
     "dedup": _on_stream(_dedup),
     "distinct": _on_stream(_distinct),
     "with_previous": _on_stream(_with_previous),
