@@ -227,5 +227,11 @@ class Passage:
     def _dead(self, step: str, bad: pl.DataFrame | None) -> None:
         if bad is None or not bad.height:
             return
-        self._result.accounting.add(step, dead_letter=bad.height)
-        self._result.packets.append(self._came.dead(step, bad))
+        if OP in bad.columns:
+            # The letter is that of the row when it came; taking back what never went on takes nothing back.
+            came = bad.filter(pl.col(OP) == ADD)
+            self._result.accounting.add(step, filtered=bad.height - came.height)
+            bad = came
+        if bad.height:
+            self._result.accounting.add(step, dead_letter=bad.height)
+            self._result.packets.append(self._came.dead(step, bad))

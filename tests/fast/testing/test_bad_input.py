@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -69,6 +70,23 @@ def test_a_record_that_an_expression_cannot_take_is_a_dead_letter(expression: st
         assert letter["reason"]
         step = next(row for row in driver.accounting() if row["step"] == "payments.with_columns")
         assert (step["in"], step["out"], step["dead_letter"]) == (3, 2, 1)
+
+
+def test_a_row_of_a_table_that_an_expression_cannot_take_is_one_dead_letter_also_when_it_is_replaced() -> None:
+    declared = Declaration("prices")
+    latest = declared.stream("prices", "item string, price string").to_table("item")
+    declared.view("numbers", latest.with_columns(price="cast(price as int)"))
+    declared.view("total", latest.group("item", ttl=None).agg(total="sum(cast(price as int))"))
+    with TestDriver(declared) as driver:
+        for price in ("3", "three", "four", "5"):
+            driver.send("prices", [{"item": "a", "price": price}])
+        assert driver.rows("numbers") == [{"item": "a", "price": 5}]
+        assert driver.rows("total") == [{"item": "a", "total": 5}]
+        counts = {row["step"]: row for row in driver.accounting()}
+        for step in ("prices.table.with_columns", "prices.table.group"):
+            bad = [json.loads(row["record"])["price"] for row in driver.dead_letters("prices") if row["step"] == step]
+            assert bad == ["three", "four"]
+            assert [counts[step][end] for end in ("in", "out", "filtered", "dead_letter")] == [7, 3, 2, 2]
 
 
 def test_a_nan_that_is_only_summed_is_no_mistake() -> None:
