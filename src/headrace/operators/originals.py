@@ -12,6 +12,7 @@ from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.flow import ROW
 from headrace.operators.packet import Packet
 from headrace.operators.sides import OFFSET, PARTITION, PROBLEM, RECORD, dead_letters, late_records, undecoded
+from headrace.plan.reserved import reserved
 from headrace.plan.topics import dead_topic, late_topic
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Originals:
         else:
             none = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
             places = bad.select(PARTITION, OFFSET) if PARTITION in bad.columns else none
-            original = bad.drop(REASON, PARTITION, OFFSET, strict=False)
+            original = bad.select(name for name in bad.columns if not reserved(name))
         return Packet(dead_topic(self.origin.name), 0, dead_letters(original, places, step, bad.get_column(REASON)))
 
     def _unknown(self, count: int) -> pl.DataFrame:

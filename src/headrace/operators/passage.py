@@ -153,7 +153,7 @@ class Passage:
         if bad.is_empty():
             return
         self._result.accounting.add(f"{name}.results", taken=bad.height)
-        self._dead(f"{name}.results", bad.select(REASON, *(column for column in bad.columns if not column.startswith("_"))))
+        self._dead(f"{name}.results", bad)
 
     def _flow(self, flow: Flow, frame: pl.DataFrame) -> None:
         for stage in flow.stages:

@@ -84,9 +84,19 @@ def test_a_row_of_a_table_that_an_expression_cannot_take_is_one_dead_letter_also
         assert driver.rows("total") == [{"item": "a", "total": 5}]
         counts = {row["step"]: row for row in driver.accounting()}
         for step in ("prices.table.with_columns", "prices.table.group"):
-            bad = [json.loads(row["record"])["price"] for row in driver.dead_letters("prices") if row["step"] == step]
-            assert bad == ["three", "four"]
+            bad = [json.loads(row["record"]) for row in driver.dead_letters("prices") if row["step"] == step]
+            assert bad == [{"item": "a", "price": "three"}, {"item": "a", "price": "four"}]
             assert [counts[step][end] for end in ("in", "out", "filtered", "dead_letter")] == [7, 3, 2, 2]
+
+
+def test_a_result_that_is_a_dead_letter_is_told_with_its_key_whatever_that_is_called() -> None:
+    declared = Declaration("shares")
+    sales = declared.stream("sales", "_shop string, pieces int")
+    declared.view("shares", sales.group("_shop", ttl=None).agg(share="100 / sum(pieces)"))
+    with TestDriver(declared) as driver:
+        driver.send("sales", [{"_shop": "a", "pieces": 0}])
+        (letter,) = driver.dead_letters("sales")
+        assert (letter["step"], json.loads(letter["record"])) == ("sales.group.results", {"_shop": "a"})
 
 
 def test_a_nan_that_is_only_summed_is_no_mistake() -> None:
