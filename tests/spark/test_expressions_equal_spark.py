@@ -13,6 +13,7 @@ from headrace.core.schema import schema as columns
 from headrace.core.schema import type_name
 from headrace.plan.expressions import FUSED, Typed, check, parse
 from headrace.plan.expressions.casts import cast_reason, castable
+from headrace.plan.expressions.functions import FUNCTIONS
 from headrace.plan.expressions.nodes import Call, Case, Cast, Node
 from headrace.plan.expressions.unfused import UNFUSED
 from tests.support.agreement import disagreements
@@ -102,6 +103,13 @@ LEFT_TO_SPARK = {
 def test_functions_left_to_spark_have_the_type_that_is_said(oracle):
     said = {f"{name}({LEFT_TO_SPARK.get(name, 'd')})": type_name(kind) for name, (kind, _) in UNFUSED.items() if kind is not None}
     assert dict(zip(said, oracle.types(list(said)), strict=True)) == said
+
+
+def test_the_planner_knows_every_function_of_spark_and_no_other(spark):
+    tables = {"collations", "python_worker_logs", "range", "sql_keywords", "variant_explode", "variant_explode_outer"}
+    syntax = {"timestampadd", "timestampdiff", "timediff"}
+    shown = {row.function for row in spark.sql("show system functions").collect() if row.function.isidentifier()}
+    assert shown - tables - {"case"} | syntax == FUNCTIONS
 
 
 def functions(root: Node) -> Iterator[str]:

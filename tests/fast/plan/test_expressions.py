@@ -210,8 +210,8 @@ def test_a_wrong_type_is_refused_when_planning(text, said):
     [
         ("soundex(Name)", "string", "function soundex is evaluated by Spark: its letters"),
         ("sin(d) + 1", "double", "differ in the last digit"),
-        ("made_up(i)", None, "function made_up is evaluated by Spark"),
-        ("upper(made_up(i))", None, "function made_up is evaluated by Spark"),
+        ("space(i)", None, "function space is evaluated by Spark"),
+        ("upper(space(i))", None, "function space is evaluated by Spark"),
         ("cast(d as string)", "string", "depend on Spark's Java version"),
         ("Name rlike '(?=a)'", "boolean", "which Java reads in its own way"),
         ("Name like Name", None, "with a pattern that is not a constant"),
@@ -224,6 +224,22 @@ def test_what_is_not_proved_is_left_to_spark_with_the_reason(text, kind, reason)
     assert not found.fused
     assert reason in found.reason
     assert (None if found.type is None else type_name(found.type)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "meant"),
+    [
+        ("uper(Name)", "uper", "upper"),
+        ("cast(lenght(Name) + 1 as int)", "lenght", "length"),
+        ("TO_DATES(Name) = day", "to_dates", "to_date"),
+        ("xyzzy(i, d)", "xyzzy", None),
+    ],
+)
+def test_a_function_that_spark_does_not_have_is_refused_when_planning(text, name, meant):
+    with pytest.raises(PlanError, match=f"Spark SQL has no function '{name}'") as error:
+        typed(text)
+    assert f"did you mean {meant!r}?" in error.value.hint if meant else "did you mean" not in error.value.hint
+    assert "transform(...)" in error.value.hint
 
 
 def test_no_function_is_both_fused_and_left_to_spark():

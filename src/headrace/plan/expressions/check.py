@@ -11,9 +11,10 @@ from headrace.core.errors import PlanError
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
+from headrace.plan.expressions.functions import FUNCTIONS
 from headrace.plan.expressions.nodes import Call, Case, Cast, Column, Foreign, Interval, Kind, Literal, Member, Named, Node
 from headrace.plan.expressions.optimiser import NeverFolds, optimised
-from headrace.plan.expressions.problems import unknown_name
+from headrace.plan.expressions.problems import nearest, unknown_name
 from headrace.plan.expressions.rules.collections import field_of
 from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
 from headrace.plan.expressions.terms import Apply, Constant, Field, Remote, Term
@@ -150,8 +151,16 @@ class _Checker:
             kind, reason = UNFUSED[name]
             return Remote(kind, True, self._written(node), f"function {name} is evaluated by Spark: {reason}", tuple(terms))
         if name not in RULES:
+            self._refuse_an_unknown(name, node)
             return Remote(None, True, self._written(node), f"function {name} is evaluated by Spark", tuple(terms))
         return self._ruled(node, RULES[name], terms, name)
+
+    def _refuse_an_unknown(self, name: str, node: Node) -> None:
+        # Signs and pairs of words are the grammar's own.
+        if name.isidentifier() and name not in FUNCTIONS:
+            near = nearest(name, FUNCTIONS)
+            own = "functions of your own run in transform(...) and process(...)"
+            raise self._site(node, name).refuse(f"Spark SQL has no function {name!r}", f"did you mean {near!r}? {own}" if near else own)
 
     def _ruled(self, node: Node, rule: Rule, terms: list[Term], name: str = "field") -> Term:
         if any(term.kind is None for term in terms):
