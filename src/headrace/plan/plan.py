@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
-from headrace.plan.checks import check, refuse_an_alignment_that_may_stop, refuse_changes_where_only_facts_fit
+from headrace.plan.changing import refuse_changes_where_only_facts_fit
+from headrace.plan.checks import check
+from headrace.plan.event_time import refuse_an_alignment_that_may_stop
 from headrace.plan.nodes import Node, Source
 from headrace.plan.remarks import remark
 from headrace.plan.sinks import Target, folding_key
