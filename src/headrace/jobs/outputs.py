@@ -16,8 +16,6 @@ from headrace.operators.sides import DEAD_LETTER, late_columns
 from headrace.plan.plan import Plan, Sink, View
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
-__all__ = ["accounting_topic", "create_outputs", "letters_topic", "outputs_of", "topic_of"]
-
 
 def create_outputs(log: Log, plan: Plan, partitions: int) -> None:
     """Make every topic that a job of the plan writes to, where it is not there yet, and see to the targets of its sinks elsewhere."""

@@ -18,12 +18,13 @@ from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory, Record
-from headrace.jobs.outputs import accounting_topic, outputs_of
+from headrace.jobs.outputs import outputs_of
 from headrace.jobs.state_files import StateFiles
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.operators.compiler import compiled
 from headrace.plan.plan import Plan
+from headrace.plan.topics import accounting_topic
 
 
 @dataclass
