@@ -22,9 +22,9 @@ from headrace.api.stream import Stream
 from headrace.core.settings import Settings
 from headrace.jobs.directory import Record
 from headrace.jobs.outputs import create_outputs
-from headrace.jobs.report import state
 from headrace.jobs.running import job_of
 from headrace.log import LogTopic
+from headrace.plan.topics import accounting_topic
 from headrace.spark import lane
 
 Declare = Callable[[Stream], Stream]
@@ -60,7 +60,7 @@ class LaneSide:
         result = pl.from_arrow(app.read(view))
         assert isinstance(result, pl.DataFrame)
         app.log.delete_topic(view)
-        return self._run(app, query, result, peak)
+        return _run(app, query, result, peak)
 
     def facts(self, topic: str, declare: Declare, rows: int, bound: str = "10 seconds") -> Run:
         """The same for results that are facts: they are appended to a topic."""
@@ -72,7 +72,7 @@ class LaneSide:
         result = pl.from_arrow(app.log.read(sink, columns=app.log.topic(sink).columns.names))
         assert isinstance(result, pl.DataFrame)
         app.log.delete_topic(sink)
-        return self._run(app, query, result, peak)
+        return _run(app, query, result, peak)
 
     def run_on(self, topic: str, declare: Declare, more: Iterator[pa.Table], rows: int) -> Run:
         """Run an app over all that a topic has, then over more, so many records an epoch; only that second part counts."""
@@ -82,7 +82,7 @@ class LaneSide:
             append(app.log, topic, more)
             query, peak = self._finished(app, Path(checkpoint), rows)
         app.log.delete_topic(view)
-        return self._run(app, query, pl.DataFrame(), peak)
+        return _run(app, query, pl.DataFrame(), peak)
 
     def _finished(self, app: hr.App, checkpoint: Path, rows: int) -> tuple[StreamingQuery, float]:
         forget_peaks()
@@ -105,15 +105,20 @@ class LaneSide:
         """Start the job of an app as `App.run` does, but keep hold of Spark's query."""
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
-        return lane.start(self._spark, job_of(plan, self._record(app), app.log, until=until, rows_per_epoch=rows), checkpoint)
+        record = Record(app.name, 2 * self._cores, self._cores, "")
+        return lane.start(self._spark, job_of(plan, record, app.log, until=until, rows_per_epoch=rows), checkpoint)
 
-    def _record(self, app: hr.App) -> Record:
-        return Record(app.name, 2 * self._cores, self._cores, "")
 
-    def _run(self, app: hr.App, query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:
-        epochs = [epoch(report, taken) for report in query.recentProgress if (taken := records(report))]
-        kept = sum(step["bytes"] for step in state(app.log, app.name, self._record(app)))
-        return Run(epochs, result, kept / 2**20, peak)
+def _run(app: hr.App, query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:
+    epochs = [epoch(report, taken) for report in query.recentProgress if (taken := records(report))]
+    return Run(epochs, result, _state_megabytes(app), peak)
+
+
+def _state_megabytes(app: hr.App) -> float:
+    """What a job's books say that its steps had in files, at most."""
+    books = pl.DataFrame(pl.from_arrow(app.log.read(accounting_topic(app.name), columns=["epoch", "state_bytes"])))
+    kept: int = books.group_by("epoch").sum()["state_bytes"].max()  # type: ignore[assignment]
+    return kept / 2**20
 
 
 def records(report: Mapping[str, Any]) -> int:
