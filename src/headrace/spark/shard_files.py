@@ -107,6 +107,11 @@ def shard_files(checkpoint: Path, level: int, shard: int) -> ShardFiles:
     return ShardFiles(checkpoint / SHARDS / str(level) / str(shard))
 
 
+def written_by(name: str) -> int:
+    """The epoch that wrote a file, or began to."""
+    return int(name.partition("-")[0])
+
+
 def all_files(checkpoint: Path) -> Iterator[ShardFile]:
     """Every file of the state in the checkpoint of a job."""
     for path in (checkpoint / SHARDS).glob("*/*/*"):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, damaged
+from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, damaged, written_by
 
 
 class Manifest(NamedTuple):
@@ -33,8 +33,11 @@ class Stored:
         self.epoch = epoch
         self._manifest = _manifest(files, epoch) if epoch else None
         self.operators, self._blobs = Manifest({}, {}) if self._manifest is None else Manifest.of(files.read(self._manifest))
-        # Since when nothing stands on the others is not known, nor whether a task that nobody waits for is still writing some.
-        self._spent = dict.fromkeys(set(files.names()).difference(self._blobs.values(), [self._manifest]), epoch)
+        others = set(files.names()).difference(self._blobs.values(), [self._manifest])
+        over = _outlived(files, others, epoch)
+        files.remove(over)
+        # Since when nothing stands on these is not known, nor whether a task that nobody waits for is still writing some.
+        self._spent = dict.fromkeys(others - over, epoch)
 
     def blobs(self, operator: str) -> Blobs:
         return Blobs(self, f"{operator}/")
@@ -71,6 +74,18 @@ def _manifest(files: ShardFiles, epoch: int) -> str:
     if found is None:
         raise damaged(f"the state as of epoch {epoch} is missing in {files.directory}")
     return found.path.name
+
+
+def _outlived(files: ShardFiles, names: set[str], epoch: int) -> set[str]:
+    """Those of files on which nothing stands now that nobody can need any more.
+
+    What the first of the epochs that count does not stand on, of what was written by then, none after it does.
+    """
+    first = files.manifest(epoch - GRACE)
+    if first is None or not first.whole(thorough=True):
+        return set()
+    needed = {first.path.name, *Manifest.of(first.path.read_bytes()).blobs.values()}
+    return {name for name in names - needed if written_by(name) <= first.epoch}
 
 
 class Blobs:

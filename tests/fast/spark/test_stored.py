@@ -112,6 +112,18 @@ def test_what_a_failed_attempt_of_an_epoch_left_behind_goes_after_a_while(shard:
     assert not left & set(shard.files.names())
 
 
+def test_a_job_of_many_short_runs_keeps_no_more_files_than_one_that_runs_on(shard: Shard) -> None:
+    for epoch in range(1, 3 * GRACE):
+        shard.epoch(put={"one": ONE, str(epoch): TWO}, delete=(str(epoch - 3),), attempt=Attempt(epoch))
+        if epoch == GRACE:
+            shard.epoch(put={"failed": ONE}, finish=False)
+        shard.meet(epoch)
+    # Of each epoch a manifest and two blobs, and what the oldest ones stand on.
+    assert len(shard.files.names()) <= 3 * (GRACE + 4)
+    for epoch in range(2 * GRACE - 1, 3 * GRACE):
+        assert shard.blobs(epoch, "one", *map(str, range(epoch - 3, epoch + 1))) == [ONE, None, TWO, TWO, TWO]
+
+
 def test_a_process_that_ends_while_it_writes_leaves_no_file_that_is_taken_for_a_whole_one(
     tmp_path: Path, shard: Shard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
