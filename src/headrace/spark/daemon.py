@@ -1,5 +1,7 @@
 """Spark's Python daemon on this machine, which gives a task to the process that has the state of its shards in memory.
 
+Each level of stateful steps has a daemon to itself (`spark/lane.py`), and all other tasks share one.
+
 Spark's own lets a process serve one connection for good, and Spark takes whichever connection was idle for longest: shards go to and
 fro between processes, each of which must first learn what the others did. Here a process serves whatever connection has a task for it.
 Towards Spark it is as Spark's: who connects is told a pid, and a pid that comes by the standard input is to be killed.
@@ -69,7 +71,8 @@ class Daemon:
         self._selector.register(0, selectors.EVENT_READ)
         self._selector.register(self._listener, selectors.EVENT_READ)
         while True:
-            for key, _ in self._selector.select():
+            # Who is done comes first: a task may be for it.
+            for key, _ in sorted(self._selector.select(), key=lambda event: not isinstance(event[0].data, _Process)):
                 if key.fileobj == 0:
                     if not (asked := os.read(0, _NUMBER.size)):
                         return

@@ -35,7 +35,7 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     cut_last = any(cut.level == levels for cut in program.cuts.values())
     for level in range(1, levels + 1):
         writes = level == levels and not cut_last
-        rows = _level(spark, rows, job, Level(job, level, checkpoint, writes=writes))
+        rows = _level(spark, rows, Level(job, level, checkpoint, writes=writes))
         rows = _cut(spark, rows, program, level)
     if not levels:
         # Several readers may hold records of one shard of a sink; its writer must be one.
@@ -52,11 +52,12 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
             raise _refused(program, error) from error
 
 
-def _level(spark: SparkSession, rows: DataFrame, job: Job, level: Level) -> DataFrame:
+def _level(spark: SparkSession, rows: DataFrame, level: Level) -> DataFrame:
     """The rows behind a level."""
     if on_cluster(spark):
-        return placed(rows, job.program.shards).groupBy(PLACE).transformWithState(PlacedLevel(level), DDL, "append", "none")
-    return _met(rows, job).mapInArrow(level, DDL)
+        return placed(rows, level.job.program.shards).groupBy(PLACE).transformWithState(PlacedLevel(level), DDL, "append", "none")
+    with _workers_apart(spark, f"level {level.number}"):
+        return _met(rows, level.job).mapInArrow(level, DDL)
 
 
 def _met(rows: DataFrame, job: Job) -> DataFrame:
@@ -87,6 +88,20 @@ def _refused(program: Program, error: AnalysisException) -> Exception:
         hint="filter, select, explode and join with tables at rest in it; aggregate with window(...) or group(...) behind it",
         where=functions[0].where,
     )
+
+
+@contextmanager
+def _workers_apart(spark: SparkSession, kind: str) -> Iterator[None]:
+    """A stage declared here has Python processes to itself, which no other task keeps from the state that they have in memory.
+
+    Spark has a daemon of its own for each environment that is asked for.
+    """
+    environment = spark.sparkContext.environment
+    environment["HEADRACE_WORKERS"] = kind
+    try:
+        yield
+    finally:
+        del environment["HEADRACE_WORKERS"]
 
 
 @contextmanager

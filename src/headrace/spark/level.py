@@ -35,8 +35,8 @@ class Level(Stage):
     """
 
     def __init__(self, job: Job, number: int, checkpoint: Path, *, writes: bool) -> None:
-        self._job = job
-        self._number = number
+        self.job = job
+        self.number = number
         self._checkpoint = checkpoint
         self._writes = writes
         self._operators = [name for name, operator in job.program.operators.items() if operator.level == number]
@@ -63,13 +63,13 @@ class Level(Stage):
             taken = [packet for packet in made if packet.target == name]
             made = [packet for packet in made if packet.target != name]
             taken += wire.packets(row for row in arrived if row["target"] == name)
-            place = Place(name, shard, state, kept.states.get(self._job.program.operators[name].beside))
-            result = self._job.program.step(place, taken, time, kept.stored.blobs(name))
+            place = Place(name, shard, state, kept.states.get(self.job.program.operators[name].beside))
+            result = self.job.program.step(place, taken, time, kept.stored.blobs(name))
             made += result.packets
             accounting.unite(result.accounting)
             manifests[name] = state.manifest()
         kept.stored.finish(manifests, self._attempt)
-        held.keep(self._job.id, self._number, shard, kept)
+        held.keep(self.job.id, self.number, shard, kept)
         leave_state()
         failpoints.reach("state.change.after")
         passing = (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
@@ -81,23 +81,23 @@ class Level(Stage):
 
     def begin(self) -> Writing:
         """What a task of this level writes."""
-        return Writing(self._job)
+        return Writing(self.job)
 
     @property
     def _attempt(self) -> Attempt:
         context = TaskContext.get()
-        return Attempt(self._job.generation, 0 if context is None else context.taskAttemptId())
+        return Attempt(self.job.generation, 0 if context is None else context.taskAttemptId())
 
     def _kept(self, shard: int, epoch: int) -> Kept:
         """The shard as of an epoch: from this worker's memory if it is that, else read."""
-        run, kept = self._job.generation, held.take(self._job.id, self._number, shard)
+        run, kept = self.job.generation, held.take(self.job.id, self.number, shard)
         if kept is not None and kept.run != run:
             # A repair may have had epochs planned anew: the same number need not be the same state.
             kept = None
         if kept is not None and kept.stored.epoch == epoch:
             return kept
-        states = kept.states if kept is not None else {name: self._job.program.operators[name].fresh() for name in self._operators}
-        stored = Stored(shard_files(self._checkpoint, self._number, shard), epoch)
+        states = kept.states if kept is not None else {name: self.job.program.operators[name].fresh() for name in self._operators}
+        stored = Stored(shard_files(self._checkpoint, self.number, shard), epoch)
         for name, state in states.items():
             state.restore(stored.operators.get(name), stored.blobs(name))
         return Kept(run, states, stored)

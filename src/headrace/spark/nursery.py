@@ -134,9 +134,8 @@ def _live(asked: dict[str, Any], streams: list[int]) -> NoReturn:
 
 
 def _load() -> None:
-    import pandas as pd  # noqa: F401 - Spark's Python state API loads it
+    import pandas as pd  # noqa: F401 - Spark loads it in every worker that is given Arrow
     import pyspark.sql.streaming.python_streaming_source_runner
-    import pyspark.sql.streaming.transform_with_state_driver_worker
     import pyspark.sql.worker.create_data_source
     import pyspark.sql.worker.lookup_data_sources
     import pyspark.sql.worker.plan_data_source_read
