@@ -1,6 +1,6 @@
 """The files of Spark's checkpoint that say how far a job is: an offset file and a commit file for each epoch, and the id of the query.
 
-Spark neither syncs them nor reads past one that is damaged. Beside each may lie a checksum of Hadoop's.
+Spark does not read past one that is damaged. Beside each may lie a checksum of Hadoop's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.jobs.replacing import replace_text
+from headrace.spark.journal import COMMITS, OFFSETS, QUERY, checksum_of, entry
 
 Offset = Mapping[str, Any]
 _CHUNK = 512
@@ -23,23 +24,23 @@ _HEADER = b"crc\0" + _CHUNK.to_bytes(4, "big")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint of one job. Spark counts its batches from 0, and our epochs from 1: batch 4 is epoch 5."""
+    """The checkpoint of one job, by the numbers of Spark's batches."""
 
     path: Path
 
     @property
     def present(self) -> bool:
-        return (self.path / "offsets").is_dir()
+        return (self.path / OFFSETS).is_dir()
 
     @cached_property
     def offsets(self) -> dict[int, Offset | None]:
         """What each batch takes in, by its number; None where the file is damaged."""
-        return {int(file.name): _offset(file) for file in _numbered(self.path / "offsets")}
+        return {int(file.name): _offset(file) for file in _numbered(self.path / OFFSETS)}
 
     @cached_property
     def commits(self) -> dict[int, bool]:
         """Which batches are done with, by their numbers; False where the file is damaged."""
-        return {int(file.name): _committed(file) for file in _numbered(self.path / "commits")}
+        return {int(file.name): _committed(file) for file in _numbered(self.path / COMMITS)}
 
     @property
     def last(self) -> int:
@@ -49,7 +50,7 @@ class Checkpoint:
     @property
     def named(self) -> bool:
         """Whether the query has its id, or has done nothing yet and gets one."""
-        file = self.path / "metadata"
+        file = self.path / QUERY
         if not file.exists():
             return not self.offsets
         found = _whole(file)
@@ -57,15 +58,15 @@ class Checkpoint:
 
     def name(self) -> None:
         """Give the query an id; nothing of ours depends on which."""
-        file = self.path / "metadata"
+        file = self.path / QUERY
         _remove(file)
         replace_text(file, json.dumps({"id": str(uuid.uuid4())}))
 
     def forget_offset(self, batch: int) -> None:
-        _remove(self.path / "offsets" / str(batch))
+        _remove(entry(self.path, OFFSETS, batch))
 
     def forget_commit(self, batch: int) -> None:
-        _remove(self.path / "commits" / str(batch))
+        _remove(entry(self.path, COMMITS, batch))
 
 
 def _offset(file: Path) -> Offset | None:
@@ -92,7 +93,7 @@ def _parsed(text: str) -> Any:
 
 def _whole(file: Path) -> str | None:
     """The text of a file; None if it is not there, or not what its checksums say."""
-    sums = file.with_name(f".{file.name}.crc")
+    sums = checksum_of(file)
     try:
         data = file.read_bytes()
         if sums.is_file() and sums.read_bytes() != _sums(data):
@@ -113,5 +114,5 @@ def _numbered(directory: Path) -> list[Path]:
 
 
 def _remove(file: Path) -> None:
-    for path in (file.with_name(f".{file.name}.crc"), file):
+    for path in (checksum_of(file), file):
         path.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from headrace.core.errors import JobError
 from headrace.core.processes import end_remnants, identity
 from headrace.jobs.replacing import replace_text
 from headrace.log.disk import PosixLock
+from headrace.spark.journal import COMMITS, OFFSETS, entry
 
 _SHARDS_PER_CORE = 2
 # The form of the state that operators keep: changed with it, so that no state is taken for what it is not.
@@ -88,10 +89,10 @@ class JobDirectory:
 
     def committed_epoch(self) -> int:
         """The last epoch that is done with, by Spark's own record; 0 before the first."""
-        batches = [int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*") if file.name.isdecimal()]
+        batches = [int(file.name) for file in (self.checkpoint / COMMITS).glob("[0-9]*") if file.name.isdecimal()]
         if not batches:
             return 0
-        offset = (self.checkpoint / "offsets" / str(max(batches))).read_text(encoding="utf-8").splitlines()[-1]
+        offset = entry(self.checkpoint, OFFSETS, max(batches)).read_text(encoding="utf-8").splitlines()[-1]
         return int(json.loads(offset)["epoch"])
 
     def planned(self) -> dict[int, dict[str, Any]]:

@@ -66,13 +66,13 @@ def repair(plan: Plan, settings: Settings, log: Log) -> list[str]:
     return found.steps
 
 
-def refuse_a_damaged(place: JobDirectory, record: Record, levels: int, log: Log) -> None:
-    """Raise if a job with so many levels of state cannot go on from its checkpoint as it is."""
+def refuse_a_damaged(place: JobDirectory, record: Record, state: StateFiles, log: Log) -> None:
+    """Raise if a job cannot go on from its checkpoint as it is."""
     checkpoint, topic = Checkpoint(place.checkpoint), accounting_topic(place.name)
     # Of all outputs this one is quickest asked, and has every epoch with records.
     _check_unwritten(place.name, _unknown(place, checkpoint), _last_epochs({topic: LogOutput(log.path, topic)}, record))
     try:
-        steps = examined(checkpoint, StateFiles(place.checkpoint, levels, record.shards)).steps
+        steps = examined(checkpoint, state).steps
     except JobError as error:
         steps = [error.fact]
     if steps or not checkpoint.named:

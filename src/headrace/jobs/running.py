@@ -22,11 +22,13 @@ from headrace.core.settings import Settings
 from headrace.core.where import caller
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.failure import failure
+from headrace.jobs.lasting import Lasting
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.progress import Observer, Progress, display
 from headrace.jobs.publishing import Publisher
 from headrace.jobs.repair import refuse_a_damaged
 from headrace.jobs.report import Report, hot_keys, state, totals
+from headrace.jobs.state_files import StateFiles
 from headrace.log import Log
 from headrace.operators.compiler import compiled
 from headrace.plan.explain import identity
@@ -74,19 +76,20 @@ class JobRun:
         ):  # fmt: skip
             record = place.begin(identity(plan), spark.sparkContext.defaultParallelism, cluster=on_cluster(spark))
             job = job_of(plan, record, self._log, until=until, rows_per_epoch=rows_per_epoch or ROWS_PER_EPOCH)
-            refuse_a_damaged(place, record, job.program.levels, self._log)
+            files = StateFiles(place.checkpoint, job.program.levels, record.shards)
+            refuse_a_damaged(place, record, files, self._log)
             failpoints.reach("job.begin.after")
             spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
             create_outputs(self._log, plan, record.tasks)
             job = replace(job, generation=place.next_run(), planned=place.planned())
             observer = Observer(job.inputs, job.watermarks, lambda: hot_keys(self._log, plan.name))
-            publisher = Publisher(job, place)
+            publisher, lasting = Publisher(job, place), Lasting(place, files)
             # What the last run finished and did not come to publish.
             publisher.publish()
             failpoints.reach("job.start.before")
             query = lane.start(spark, job, place.checkpoint)
             try:
-                self._attend(query, observer, publisher, show)
+                self._attend(query, observer, publisher, lasting, show)
             except StreamingQueryException as error:
                 raise failure(plan.name, error, place.spark_log, sorted(job.program.observed)) from error
             finally:
@@ -94,17 +97,21 @@ class JobRun:
                 query.stop()
             observer.learn(query.lastProgress)
             publisher.finish()
+            lasting.sync()
             observer.tell()
         return Report(
             plan.name, observer.epoch, observer.watermark, time.monotonic() - began, totals(self._log, plan.name, record),
             observer.bounds, hot_keys(self._log, plan.name), state(self._log, plan.name, record),
         )  # fmt: skip
 
-    def _attend(self, query: StreamingQuery, observer: Observer, publisher: Publisher, show: Callable[[Progress], None]) -> None:
+    def _attend(
+        self, query: StreamingQuery, observer: Observer, publisher: Publisher, lasting: Lasting, show: Callable[[Progress], None]
+    ) -> None:
         """Watch a query until it ends or is to stop; then the epoch at work may end, if that does not take too long."""
         while not (_ended(query) or self._stop_asked.is_set()):
             observer.learn(query.lastProgress)
             publisher.publish()
+            lasting.sync_if_due()
             self.progress = observer.look()
             show(self.progress)
         # One that is cut off is done again by the next run.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.spark.shard_files import ShardFile, ShardFiles, shard_files
+from headrace.spark.shard_files import ShardFile, ShardFiles, damaged, shard_files
 from headrace.spark.stored import Manifest
 
 
@@ -19,11 +19,23 @@ class StateFiles:
     shards: int
     _judged: dict[tuple[ShardFile, bool], bool] = field(default_factory=dict)
 
+    def needed(self, epoch: int) -> Iterator[Path]:
+        """All files that the state as of an epoch stands on."""
+        for files in self._shards:
+            manifest = files.manifest(epoch)
+            if manifest is None:
+                raise damaged(f"the state as of epoch {epoch} is missing in {files.directory}")
+            yield from (file.path for file in (manifest, *_blobs(files, manifest)))
+
     def damaged(self, epoch: int, *, thorough: bool) -> Path | None:
         """A file that the state as of an epoch needs and that is not what it should be, by its size or, thoroughly, by its content."""
-        shards = [(level, shard) for level in range(1, self.levels + 1) for shard in range(self.shards)]
-        damages = (path for place in shards for path in self._damages(shard_files(self.checkpoint, *place), epoch, thorough=thorough))
-        return next(damages, None)
+        return next((path for files in self._shards for path in self._damages(files, epoch, thorough=thorough)), None)
+
+    @property
+    def _shards(self) -> Iterator[ShardFiles]:
+        for level in range(1, self.levels + 1):
+            for shard in range(self.shards):
+                yield shard_files(self.checkpoint, level, shard)
 
     def _damages(self, files: ShardFiles, epoch: int, *, thorough: bool) -> Iterator[Path]:
         manifest = files.manifest(epoch)
@@ -32,8 +44,7 @@ class StateFiles:
         elif not manifest.whole(thorough=True):
             yield manifest.path
         else:
-            needed = (files.file(name) for name in Manifest.of(manifest.path.read_bytes()).blobs.values())
-            yield from (file.path for file in needed if not self._whole(file, thorough=thorough))
+            yield from (file.path for file in _blobs(files, manifest) if not self._whole(file, thorough=thorough))
 
     def _whole(self, file: ShardFile, *, thorough: bool) -> bool:
         """Many epochs stand on one file, which is looked at once."""
@@ -41,3 +52,7 @@ class StateFiles:
         if asked not in self._judged:
             self._judged[asked] = file.whole(thorough=thorough)
         return self._judged[asked]
+
+
+def _blobs(files: ShardFiles, manifest: ShardFile) -> Iterator[ShardFile]:
+    return (files.file(name) for name in Manifest.of(manifest.path.read_bytes()).blobs.values())

@@ -316,6 +316,11 @@ class PosixDisk:
 
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable: a power cut does not undo a rename there any more."""
+    sync_file(path)
+
+
+def sync_file(path: Path) -> None:
+    """Make durable what is in a file by now, whoever wrote it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

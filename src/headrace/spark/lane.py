@@ -29,7 +29,7 @@ _SHARING = "spark.sql.subexpressionElimination.enabled"
 def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     """Start a job, or go on with it where its checkpoint says it stopped."""
     program = job.program
-    spark.dataSource.register(job_source(job))
+    spark.dataSource.register(job_source(job, checkpoint))
     rows = _cut(spark, spark.readStream.format("headrace").load(), program, 0)
     levels = program.levels
     cut_last = any(cut.level == levels for cut in program.cuts.values())

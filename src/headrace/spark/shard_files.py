@@ -1,9 +1,9 @@
 """The state of a job in files: those of one shard of a level are in a directory below the job's checkpoint.
 
-A file is written once. Its name says which epoch wrote it, how large it is and what its checksum is: like the rest of a checkpoint it is
-not synced, and this is how a torn one is told. Most are blobs. The last that an epoch writes is a manifest, which says on which blobs the
-state stands as of that epoch; if several attempts wrote one, that of the last attempt counts. Whether the epoch itself counts, Spark's
-commit says: one without is done again, from the manifest of the epoch before it.
+A file is written once. Its name says which epoch wrote it, how large it is and what its checksum is: no task waits until it is on the
+disk, and this is how one is told that a power cut tore. Most are blobs. The last that an epoch writes is a manifest, which says on which
+blobs the state stands as of that epoch; if several attempts wrote one, that of the last attempt counts. Whether the epoch itself counts,
+Spark's commit says: one without is done again, from the manifest of the epoch before it.
 """
 
 from __future__ import annotations
@@ -144,6 +144,6 @@ def damaged(fact: str) -> JobError:
     """That state cannot be read."""
     return JobError(
         fact,
-        why="Spark and Headrace do not sync the files of a checkpoint: a power cut can take them away",
+        why="a power cut takes away what was not synced yet",
         hint="headrace repair app.py goes back to the last epoch whose state is whole, or says why that cannot be",
     )

@@ -1,12 +1,14 @@
 """The source of a job: one stream for all its topics, whose offset carries the epoch and the watermark.
 
-Spark writes an epoch's offset down before it runs the epoch, so a recovered epoch sees the very same records and time.
+Spark writes an epoch's offset down before it runs the epoch, so a recovered epoch sees the very same records and time. It is synced before
+anything of the epoch is written: else a power cut could leave outputs with an epoch of which nobody knows what was in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from headrace.operators.watermark import Progress, united
 from headrace.plan.watermarks import LossBudget
 from headrace.spark.alignment import Standing, aligned
 from headrace.spark.job import Job
+from headrace.spark.journal import OFFSETS, Journal
 from headrace.spark.lateness import Times
 from headrace.spark.schema import DDL
 from headrace.spark.share import Range, balanced
@@ -37,8 +40,9 @@ class Task(InputPartition):
 class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans epochs on the driver and reads them in tasks."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, checkpoint: Path | None = None) -> None:
         self._job = job
+        self._journal = None if checkpoint is None else Journal(checkpoint)
         self._target: dict[str, Position] | None = None
         self._moment: int | None = None
 
@@ -112,6 +116,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if start["epoch"] == end["epoch"]:
             return []
+        if self._journal is not None:
+            self._journal.sync(OFFSETS, end["epoch"])
         clocks = (start.get("clock", BEGINNING), end.get("clock", BEGINNING))
         time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], *clocks)
         firsts = _started(start, end.get("begun", {}))
@@ -185,7 +191,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return END if rule is None else now + rule.max_ahead // timedelta(microseconds=1)
 
 
-def job_source(job: Job) -> type[DataSource]:
+def job_source(job: Job, checkpoint: Path) -> type[DataSource]:
     """The data source of a job, to be registered with Spark."""
 
     class JobSource(DataSource):
@@ -197,7 +203,7 @@ def job_source(job: Job) -> type[DataSource]:
             return DDL
 
         def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return JobReader(job)
+            return JobReader(job, checkpoint)
 
     return JobSource
 

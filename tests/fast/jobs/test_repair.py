@@ -17,6 +17,7 @@ from headrace.jobs.checkpoint import Checkpoint
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.repair import refuse_a_damaged, repair
+from headrace.jobs.state_files import StateFiles
 from headrace.operators.compiler import compiled
 from headrace.spark.shard_files import SHARDS, Attempt, all_files, shard_files
 from headrace.spark.stored import Stored
@@ -62,7 +63,7 @@ class Job:
         return repair(self.app.plan(), self.app.settings, self.app.log)
 
     def refuse(self) -> None:
-        refuse_a_damaged(self.place, self.record, self.levels, self.app.log)
+        refuse_a_damaged(self.place, self.record, StateFiles(self.path, self.levels, self.record.shards), self.app.log)
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:

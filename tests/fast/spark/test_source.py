@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from dataclasses import replace
 from datetime import timedelta
@@ -18,6 +19,7 @@ from headrace.core.clock import ManualClock, to_datetime
 from headrace.jobs.directory import Record
 from headrace.jobs.running import job_of
 from headrace.spark.source import JobReader, Offset
+from tests.support.checkpoints import checkpoint
 
 SECOND = timedelta(seconds=1)
 
@@ -137,3 +139,23 @@ def test_who_plans_epochs_unpacks_the_program_only_for_what_it_alone_tells(plann
     # The whole stream is silent: the program says when its last window ends.
     assert reader.latestOffset(first, ReadAllAvailable())["watermark"] == ManualClock().now() + 10 * 1_000_000
     assert reader._job.packed._program is not None
+
+
+def test_what_an_epoch_takes_in_is_synced_before_a_task_of_it_begins(
+    planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner.app.sink(stream(planner, "clicks", hr.perfect()), hr.log("kept"))
+    planner.send("clicks", 1)
+    reader = JobReader(
+        job_of(planner.app.plan(), Record("planned-1", 2, 1, ""), planner.app.log, until=None), tmp_path / "job" / "checkpoint"
+    )
+    before = reader.initialOffset()
+    after = reader.latestOffset(before, ReadAllAvailable())
+    # Spark writes it down before it asks for tasks.
+    checkpoint(tmp_path / "job" / "checkpoint", offsets=range(1), commits=range(0))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    assert reader.partitions(before, before) == []
+    assert synced == []
+    assert len(reader.partitions(before, after)) == 1
+    assert (tmp_path / "job" / "checkpoint" / "offsets" / "0").stat().st_ino in synced

@@ -1,0 +1,113 @@
+"""A job whose power is cut: of its checkpoint only what was synced is there. It is mended, and has done everything once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import headrace as hr
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.repair import repair
+from tests.support.marked import MARK, kill
+from tests.support.tracing import needs_strace
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+RECORDS, KEYS, EPOCH = 6_000, 40, 20
+APP = """
+import headrace as hr
+
+app = hr.App("clicks", home={home!r})
+clicks = app.stream("clicks", schema="n int, key int, at timestamp", time="at", watermark=hr.bounded("5 seconds"))
+per_key = clicks.group("key", ttl=None).agg(clicks="count(*)", last="max(n)")
+app.view("per_key", per_key)
+app.view("leaders", per_key.top(5, by="last"))
+app.view("per_minute", clicks.window(hr.tumbling("1 minute"), by="key").agg(clicks="count(*)"))
+app.sink(clicks.select("n"), hr.log("kept"))
+"""
+_SYNCED = re.compile(r"(?:fsync|fdatasync)\(\d+<(?P<path>[^>]+)>\)\s+= 0")
+
+
+@needs_strace
+@pytest.mark.timeout(300)
+def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> None:
+    file, home, random = tmp_path / "app.py", tmp_path / "home", Random(7)
+    file.write_text(APP.format(home=str(home)))
+    names: dict[str, hr.App] = {}
+    exec(file.read_text(), names)
+    app, place = names["app"], JobDirectory(home, "clicks")
+    with app.log.producer(acks="all") as producer:
+        for n in range(RECORDS):
+            producer.send("clicks", {"n": n, "key": n % KEYS, "at": NOON + timedelta(seconds=n / 4)})
+    gone = 0
+    for epochs in (40, 40):
+        synced = _cut_off(file, place, place.committed_epoch() + epochs if place.checkpoint.exists() else epochs, tmp_path / "calls")
+        assert place.committed_epoch() < RECORDS / EPOCH
+        gone += _lose(place.checkpoint, synced, random)
+        repair(app.plan(), app.settings, app.log)
+        # There is an epoch to go back to.
+        assert place.committed_epoch() > 0
+    # Else this has shown nothing.
+    assert gone > 50
+    subprocess.run([sys.executable, "-m", "headrace", "run", str(file), "--until", "end"], check=True, capture_output=True)
+    assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(RECORDS))
+    rows = app.read("per_key").to_pylist()
+    assert {row["key"]: (row["clicks"], row["last"]) for row in rows} == {
+        key: (RECORDS // KEYS, RECORDS - KEYS + key) for key in range(KEYS)
+    }
+    assert {row["last"] for row in app.read("leaders").to_pylist()} == set(range(RECORDS - 5, RECORDS))
+    minutes = Counter((n % KEYS, n // 240) for n in range(RECORDS))
+    found = {
+        (row["key"], int((row["window_start"] - NOON).total_seconds()) // 60): row["clicks"] for row in app.read("per_minute").to_pylist()
+    }
+    assert found == minutes
+
+
+def _cut_off(file: Path, place: JobDirectory, epoch: int, calls: Path) -> list[Path]:
+    """Run the job up to an epoch, and end all of it at once; gives what was synced, in order."""
+    mark = uuid.uuid4().hex
+    environment = {**os.environ, MARK: mark, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    traced = ["strace", "--follow-forks", "--seccomp-bpf", "--decode-fds=path", "--trace=fsync,fdatasync", f"--output={calls}"]
+    command = [*traced, sys.executable, "-m", "headrace", "run", str(file), "--rows-per-epoch", str(EPOCH)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            while not place.checkpoint.exists() or place.committed_epoch() < epoch:
+                assert process.poll() is None, (process.stdout.read() if process.stdout else b"").decode()
+                time.sleep(0.05)
+        finally:
+            kill(mark)
+    return [Path(found["path"]) for line in calls.read_text().splitlines() if (found := _SYNCED.search(line))]
+
+
+def _lose(checkpoint: Path, synced: list[Path], random: Random) -> int:
+    """Let files that would not be there for sure be torn or gone, some of them; gives how many."""
+    last = {path: place for place, path in enumerate(synced)}
+    lost = 0
+    for file in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
+        # Its content, and then the name under which it is found.
+        safe = file in last and last.get(file.parent, -1) > last[file]
+        if not safe and random.random() < 0.9:
+            random.choice((_gone, _empty, _cut))(file)
+            lost += 1
+    return lost
+
+
+def _gone(file: Path) -> None:
+    file.unlink()
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
