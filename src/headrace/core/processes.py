@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ DRIVER = "HEADRACE_DRIVER"
 """In the environment of every process that a driver starts: whose it is."""
 # Other programs that the user's own code starts inherit the mark, too, and are none of ours.
 _OF_SPARK = (b"org.apache.spark.deploy.SparkSubmit", b"headrace.spark.nursery", b"headrace/spark/interpreter.py")
-_LOOK = 0.02
 _PATIENCE = 10.0
 
 
@@ -41,13 +41,17 @@ def end_remnants(driver: str) -> None:
     if not number.isdecimal() or identity(int(number)) == driver:
         return
     deadline = time.monotonic() + _PATIENCE
-    while _killed(driver) and time.monotonic() < deadline:
-        time.sleep(_LOOK)
+    # Others may be born meanwhile.
+    while (killed := _killed(driver)) and time.monotonic() < deadline:
+        for handle in killed:
+            # To be read when it has ended. It has lost its environment before that, but not its locks.
+            select.select([handle], [], [], max(0, deadline - time.monotonic()))
+            os.close(handle)
 
 
-def _killed(driver: str) -> int:
-    """How many processes of a driver's Spark there were to kill."""
-    found = 0
+def _killed(driver: str) -> list[int]:
+    """Handles of the processes of a driver's Spark that there were to kill."""
+    found = []
     for pid in _numbers():
         # A process that ends meanwhile is gone, as are those of other users; and by this handle no later one of its number is reached.
         with suppress(OSError):
@@ -55,9 +59,10 @@ def _killed(driver: str) -> int:
             try:
                 if _belongs(pid, driver):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
-                    found += 1
+                    found.append(handle)
             finally:
-                os.close(handle)
+                if handle not in found:
+                    os.close(handle)
     return found
 
 
