@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -18,8 +18,8 @@ import pytest
 
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.lasting import EVERY
 from headrace.jobs.repair import repair
+from headrace.spark.journal import COMMITS
 from tests.support.marked import MARK, kill
 from tests.support.tracing import needs_strace
 
@@ -81,16 +81,17 @@ def _cut_off(file: Path, place: JobDirectory, calls: Path) -> list[Path]:
     command = [*traced, sys.executable, "-m", "headrace", "run", str(file), "--rows-per-epoch", str(EPOCH)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
-            _wait(process, place, 1)
-            time.sleep(2 * EVERY)
-            _wait(process, place, place.committed_epoch() + 5)
+            # The directory of commits is what is synced last.
+            _wait(process, lambda: calls.exists() and f"/{COMMITS}>" in calls.read_text())
+            more = place.committed_epoch() + 5
+            _wait(process, lambda: place.committed_epoch() >= more)
         finally:
             kill(mark)
     return list(_synced(calls.read_text()))
 
 
-def _wait(process: subprocess.Popen[bytes], place: JobDirectory, epoch: int) -> None:
-    while not place.checkpoint.exists() or place.committed_epoch() < epoch:
+def _wait(process: subprocess.Popen[bytes], until: Callable[[], bool]) -> None:
+    while not until():
         assert process.poll() is None, (process.stdout.read() if process.stdout else b"").decode()
         time.sleep(0.05)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.spark.shard_files import ShardFile, ShardFiles, damaged, shard_files
+from headrace.spark.shard_files import ShardFile, ShardFiles, shard_files
 from headrace.spark.stored import Manifest
 
 
@@ -22,9 +22,7 @@ class StateFiles:
     def needed(self, epoch: int) -> Iterator[Path]:
         """All files that the state as of an epoch stands on."""
         for files in self._shards:
-            manifest = files.manifest(epoch)
-            if manifest is None:
-                raise damaged(f"the state as of epoch {epoch} is missing in {files.directory}")
+            manifest = files.needed_manifest(epoch)
             yield from (file.path for file in (manifest, *_blobs(files, manifest)))
 
     def damaged(self, epoch: int, *, thorough: bool) -> Path | None:

@@ -80,7 +80,7 @@ class ShardFiles:
         file = self.file(name)
         blob = file.path.read_bytes() if file.path.exists() else None
         if blob is None or (len(blob), _checksum(blob)) != (file.size, file.checksum):
-            raise damaged(f"the state stands on {file.path}, which is {'missing' if blob is None else 'torn'}")
+            raise _damaged(f"the state stands on {file.path}, which is {'missing' if blob is None else 'torn'}")
         return blob
 
     def file(self, name: str) -> ShardFile:
@@ -92,6 +92,13 @@ class ShardFiles:
         """The manifest of an epoch: that of the last attempt."""
         found = [file for path in self.directory.glob(f"{epoch}-manifest-*") if (file := _named(path)) is not None]
         return max(found, key=lambda file: file.attempt or Attempt(), default=None)
+
+    def needed_manifest(self, epoch: int) -> ShardFile:
+        """The same, of an epoch that is done: it must be there."""
+        found = self.manifest(epoch)
+        if found is None:
+            raise _damaged(f"the state as of epoch {epoch} is missing in {self.directory}")
+        return found
 
     def names(self) -> list[str]:
         """All of ours that are there, those too that were never finished; file systems put others beside them, as .nfs0001."""
@@ -140,8 +147,7 @@ def _checksum(blob: bytes) -> int:
     return found
 
 
-def damaged(fact: str) -> JobError:
-    """That state cannot be read."""
+def _damaged(fact: str) -> JobError:
     return JobError(
         fact,
         why="a power cut takes away what was not synced yet",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, damaged, written_by
+from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, written_by
 
 
 class Manifest(NamedTuple):
@@ -31,7 +31,7 @@ class Stored:
     def __init__(self, files: ShardFiles, epoch: int) -> None:
         self._files = files
         self.epoch = epoch
-        self._manifest = _manifest(files, epoch) if epoch else None
+        self._manifest = files.needed_manifest(epoch).path.name if epoch else None
         self.operators, self._blobs = Manifest({}, {}) if self._manifest is None else Manifest.of(files.read(self._manifest))
         others = set(files.names()).difference(self._blobs.values(), [self._manifest])
         over = _outlived(files, others, epoch)
@@ -67,13 +67,6 @@ class Stored:
         """Of a file, if there is one, it is known since which epoch nothing stands on it."""
         if file is not None:
             self._spent[file] = epoch
-
-
-def _manifest(files: ShardFiles, epoch: int) -> str:
-    found = files.manifest(epoch)
-    if found is None:
-        raise damaged(f"the state as of epoch {epoch} is missing in {files.directory}")
-    return found.path.name
 
 
 def _outlived(files: ShardFiles, names: set[str], epoch: int) -> set[str]:
