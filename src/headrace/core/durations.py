@@ -1,4 +1,4 @@
-"""Durations as people write them, converted once, at the border."""
+"""Durations as people write them, converted to `timedelta` once, at the border."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
 _PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({_UNIT})(?![a-z])", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 _HINT = 'write a number and a unit: "30 seconds", "1h 30m", "500ms"'
-# Ten thousand years: sums of a few such durations and a moment fit into 64 bits of microseconds.
+# Ten thousand years: the sum of a few such durations and a moment fits into 64 bits of microseconds.
 LONGEST = timedelta(days=3_652_500)
 
 
@@ -43,7 +43,7 @@ def duration(value: Duration) -> timedelta:
     return _read(value)
 
 
-@lru_cache(maxsize=64)  # a loop gives the same text each time round
+@lru_cache(maxsize=64)  # a loop returns the same text each time
 def _read(value: str) -> timedelta:
     if not _WHOLE.fullmatch(value.lower().rstrip()):
         raise SettingsError(f"{value!r} is not a duration", hint=_HINT)
@@ -82,4 +82,4 @@ def spelled(value: timedelta) -> str:
 
 
 def _too_long(value: Duration) -> SettingsError:
-    return SettingsError(f"{value!r} is longer than the {LONGEST.days:,} days a duration may have", hint="for ever is None")
+    return SettingsError(f"{value!r} is longer than the {LONGEST.days:,} days a duration may have", hint="None means forever")

@@ -45,7 +45,7 @@ def _rebuild(kind: type[HeadraceError], args: tuple[Any, ...], state: dict[str, 
 
 
 class PlanError(HeadraceError):
-    """What was declared cannot be run as it was meant."""
+    """The declared plan cannot be run as it was meant."""
 
 
 class SchemaError(HeadraceError):

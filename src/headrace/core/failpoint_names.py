@@ -1,4 +1,4 @@
-"""Every failpoint of this package: its name, and what is done and what is not when a process comes to it."""
+"""Every failpoint of this package: its name, and what has been done and what has not when a process reaches it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ FAILPOINTS: dict[str, str] = {
     "disk.write.before": "the log is about to write bytes to a file",
     "disk.write.after": "the log has written bytes that no sync has made durable",
     "disk.sync.before": "the log is about to make the bytes of a file durable",
-    "disk.sync.after": "the bytes of a file of the log are durable, and nobody was told",
+    "disk.sync.after": "the bytes of a file of the log are durable, and no caller has been told",
     "disk.truncate.before": "the log is about to cut off the end of a file",
     "disk.truncate.after": "the end of a file of the log is cut off",
     "disk.rename.before": "the log is about to put a whole file in its place",
@@ -17,7 +17,9 @@ FAILPOINTS: dict[str, str] = {
     "disk.sync_directory.before": "the log is about to make names in a directory durable",
     "disk.sync_directory.after": "names in a directory of the log are durable",
     # a job: its driver
-    "job.begin.after": "a run holds the job and has written down what is fixed for its life; its outputs are not made",
+    "job.begin.after": "a run holds the job and was accepted; its outputs are not made, and what is fixed for its life is not written",
+    "evolution.record.before": "the state of a changed app is laid out next to the former one, and the job is the former one",
+    "evolution.record.after": "the job is the changed app, with its state; what only the former one had is not removed",
     "job.start.before": "topics and tables are there, the run has its number, and its query is not started",
     "job.publish.before": "an epoch is committed, and tables of files do not show it",
     "job.publish.after": "an epoch is committed and shown by all outputs",
@@ -30,7 +32,7 @@ FAILPOINTS: dict[str, str] = {
     "source.done.before": "an epoch is committed, and its source is not told",
     # a job: state and writing
     "state.change.before": "a task is about to change the state of a shard",
-    "state.file.before": "a part of a shard's state is in a file under a name that nobody looks at",
+    "state.file.before": "a part of a shard's state is in a file under a name that no process reads",
     "state.file.after": "a part of a shard's state is in a file, and the epoch is not committed",
     "state.change.after": "the state of a shard as of an epoch is in files, uncommitted, and nothing is written",
     "sink.write.before": "a task is about to write an epoch to one of its outputs",
@@ -47,7 +49,7 @@ FAILPOINTS: dict[str, str] = {
     "kafka.commit.before": "records and epoch are in a transaction that is not committed",
     "kafka.commit.after": "records and epoch are committed, and the task does not know",
     "stage.before": "a task is about to stage the file of an epoch",
-    "stage.middle": "the file of an epoch is staged under a name that nobody looks at",
+    "stage.middle": "the file of an epoch is staged under a name that no process reads",
     "stage.after": "the file of an epoch is staged, and not part of its table or index",
     "publish.commit.before": "all files of an epoch are staged, and their table or index has none of them",
     "publish.commit.after": "a table or index has an epoch, and the staged files are not cleared away",

@@ -1,9 +1,9 @@
-"""Named places in product code where a test may kill the process, fail, or wait; one `if` when switched off.
+"""Named places in product code where a test may kill the process, raise an error, or wait. Switched off, each costs one `if`.
 
 `HEADRACE_FAILPOINTS="disk.sync.before=kill@3;disk.write.before=error(ENOSPC)@1-5"` acts on the third hit, or on hits one to five;
-`"seed=7;sink.write.after=kill@5%"` on each hit with a chance of one in twenty. `*` stands for all failpoints. `record(FILE)` writes down
-which are passed; `stop(FILE)` does so, too, and lets the process stand still until somebody wakes it (SIGCONT). The names are those of
-`failpoint_names`; a package of others puts its own name and a colon before the names it has.
+`"seed=7;sink.write.after=kill@5%"` acts on each hit with a chance of one in twenty. `*` stands for all failpoints. `record(FILE)` writes
+down which failpoints are passed. `stop(FILE)` does so, too, and stops the process until another one wakes it (SIGCONT). The names are
+listed in `failpoint_names`; another package puts its own name and a colon before its names.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _RULE = re.compile(
 )
 _SEED = re.compile(r"seed=(\d+)")
 _lock = threading.Lock()
-_rules: dict[str, Rule] = {}
+_rules: dict[str, FailpointRule] = {}
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What happens at one failpoint: on which of its hits (first to last, counted from one), or with which chance on each."""
+class FailpointRule:
+    """The action at one failpoint, and the hits it applies to (first to last, counted from one) or its chance on each hit."""
 
     action: str
     argument: str
@@ -79,7 +79,7 @@ def hit(name: str) -> None:
 
 
 def reach(name: str) -> None:
-    """Pass the failpoint `name` where a call is nothing beside the work around it: no guard is needed."""
+    """Pass the failpoint `name` where the cost of a call does not matter: no guard is needed."""
     if active:
         hit(name)
 
@@ -107,7 +107,7 @@ def configure(text: str | None) -> None:
     active = text is not None
 
 
-def _parsed(part: str, seed: str) -> tuple[str, Rule]:
+def _parsed(part: str, seed: str) -> tuple[str, FailpointRule]:
     found = _RULE.fullmatch(part)
     if found is None:
         hint = "write name=kill@3, name=error(EIO)@1-5, name=delay(0.5), name=kill@5%, name=record(FILE) or stop(FILE); seed=7 for chances"
@@ -115,14 +115,14 @@ def _parsed(part: str, seed: str) -> tuple[str, Rule]:
     name, action, argument = found["name"], found["action"], found["argument"]
     _check(name)
     if argument is None and action in ("delay", "record", "stop"):
-        needed = "the seconds to wait: delay(0.5)" if action == "delay" else f"the file to write to: {action}(FILE)"
+        needed = "give the seconds to wait: delay(0.5)" if action == "delay" else f"give the file to write to: {action}(FILE)"
         raise SettingsError(f"{VARIABLE}: {part!r} does not say enough", hint=f"give {needed}")
     if found["share"]:
-        # Every process draws the same: what happened in one run happens again with its seed.
-        return name, Rule(action, argument or "EIO", chance=float(found["share"]) / 100, random=Random(f"{seed}/{name}"))
+        # Every process draws the same numbers, so that a seed repeats its run.
+        return name, FailpointRule(action, argument or "EIO", chance=float(found["share"]) / 100, random=Random(f"{seed}/{name}"))
     first = int(found["first"] or 1)
     last = first if found["first"] and not found["on"] else float(found["last"] or "inf")
-    return name, Rule(action, argument or "EIO", first, last)
+    return name, FailpointRule(action, argument or "EIO", first, last)
 
 
 def _check(name: str) -> None:

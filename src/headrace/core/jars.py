@@ -39,7 +39,7 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """Where every Maven repository keeps it, relative to the repository's root."""
+        """Its path in every Maven repository, relative to the repository's root."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.artifact}-{self.version}.{self.kind}"
 
     def matches(self, content: bytes) -> bool:
@@ -47,7 +47,7 @@ class Jar:
 
 
 def read_lock(text: str) -> list[Jar]:
-    """Parse lines of `sha256  group:artifact:version`, with `:zip` behind what is no jar; empty lines and comments (#) are skipped.
+    """Parse lines of `sha256  group:artifact:version`, followed by `:zip` for what is not a jar; empty lines and comments (#) are skipped.
 
     >>> [jar.artifact for jar in read_lock("# broker\\nd3ef  org.slf4j:slf4j-api:1.7.36")]
     ['slf4j-api']
@@ -62,7 +62,7 @@ def read_lock(text: str) -> list[Jar]:
 
 
 def fetch_jars(jars: Iterable[Jar], cache: Path | None = None) -> list[Path]:
-    """Return a file for each jar, in the order given, downloading those that the cache lacks or holds damaged.
+    """Return a file for each jar, in the order given; download those that the cache lacks or has damaged.
 
     A file appears in the cache whole or not at all, so several processes may fetch at once.
     """
@@ -85,9 +85,9 @@ def cache_directory() -> Path:
 def maven_repository() -> str:
     """The root of the Maven repository to fetch from, ending in a slash.
 
-    `HEADRACE_MAVEN_REPOSITORY` if set; else the mirror of Maven Central in ~/.m2/settings.xml; else Maven Central as
-    Apache Ivy knows it. Spark ships Ivy for its own `--packages`, so the address comes from the installed Spark,
-    moves with it, and neither Maven nor an address of ours is needed.
+    `HEADRACE_MAVEN_REPOSITORY` if set; else the mirror of Maven Central in ~/.m2/settings.xml; else Maven Central as Apache Ivy knows it.
+    Spark ships Ivy for its own `--packages`: the address comes from the installed Spark and changes with it, so that neither Maven nor an
+    address of ours is needed.
     """
     repository = os.environ.get("HEADRACE_MAVEN_REPOSITORY") or _mirror_in_maven_settings() or _central_known_to_ivy()
     return repository.rstrip("/") + "/"

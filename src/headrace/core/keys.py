@@ -1,4 +1,4 @@
-"""Keys: as the bytes Kafka's clients would send, and the place their murmur2 hash gives them, over whole columns."""
+"""Keys as the bytes that Kafka's clients would send, and their place by murmur2 hash, computed over whole columns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from headrace.core.words import hashed
 
+# State is moved in units of key groups, so no job can have more shards than this. It is part of where state is found.
+KEY_GROUPS = 1024
 _SEED = 0x9747B28C
 _MULTIPLIER = np.uint32(0x5BD1E995)
 _WORD = np.dtype("<u4")
@@ -27,6 +29,16 @@ def partitions_of(keys: pa.Array, count: int) -> np.ndarray:
     return np.where(keys.is_null().to_numpy(zero_copy_only=False), -1, partitions) if keys.null_count else partitions
 
 
+def key_groups_of(keys: pa.Array) -> np.ndarray:
+    """The key group of each key; keys that are null are in the first.
+
+    >>> key_groups_of(pa.array([b"21", b"foobar", None]))
+    array([236, 958,   0])
+    """
+    groups: np.ndarray = np.maximum(partitions_of(keys, KEY_GROUPS), 0)
+    return groups
+
+
 def murmur2(keys: pa.Array) -> np.ndarray:
     """The 32-bit murmur2 hash of each binary value, as Kafka's clients compute it; null counts as empty."""
     return hashed(keys, _WORD, _murmur2)
@@ -36,7 +48,7 @@ def _murmur2(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.n
     whole, rest = lengths // 4, lengths % 4
     hashes = np.uint32(_SEED) ^ lengths.astype(np.uint32)
     for word in range(int(whole.max())):
-        # Only the keys that are this long take part; usually that is nearly all of them.
+        # Only keys of at least this length take part; usually that is nearly all of them.
         longer = np.flatnonzero(whole > word)
         mixed = words[starts[longer] + 4 * word] * _MULTIPLIER
         mixed ^= mixed >> np.uint32(24)
@@ -53,7 +65,7 @@ def _murmur2(words: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.n
 
 
 def encode_keys(columns: list[pa.Array]) -> pa.Array:
-    """Key columns as the bytes Kafka's usual serializers give.
+    """Key columns as the bytes that Kafka's usual serializers produce.
 
     Text is UTF-8, whole numbers are big-endian, times are their microseconds; several columns are a JSON array.
     """
@@ -74,7 +86,7 @@ def encode_keys(columns: list[pa.Array]) -> pa.Array:
 
 
 def _json(column: pa.Array) -> pa.Array:
-    """Each value as JSON, null too; what JSON has no form for is its text."""
+    """Each value as JSON, null included; a value that JSON cannot express becomes its text."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_integer(column.type):
@@ -87,7 +99,7 @@ def _json(column: pa.Array) -> pa.Array:
     elif pa.types.is_nested(column.type):
         texts = _dumped(column)
     else:
-        # By their bits: the two zeros are equal and written differently.
+        # Compared by their bits: the two zeros are equal but are written differently.
         bits = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}.get(column.type, column.type)
         distinct = column.view(bits).dictionary_encode() if bits != column.type else column.dictionary_encode()
         texts = _dumped(distinct.dictionary.view(column.type) if bits != column.type else distinct.dictionary).take(distinct.indices)
@@ -99,7 +111,7 @@ def _dumped(values: pa.Array) -> pa.Array:
 
 
 def _plain_text(column: pa.Array) -> bool:
-    """Whether it is text of which JSON writes no character otherwise."""
+    """Whether the column is text in which JSON escapes no character."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     special = pc.match_substring_regex(column, r"[^ !#-\[\]-~]")
@@ -107,7 +119,7 @@ def _plain_text(column: pa.Array) -> bool:
 
 
 def _plain_moments(column: pa.Array) -> bool:
-    """Whether it is times in UTC of years with four digits."""
+    """Whether the column has times in UTC, all in years with four digits."""
     if column.type != _MOMENT:
         return False
     years = pc.min_max(pc.year(column))

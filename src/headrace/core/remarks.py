@@ -1,20 +1,20 @@
-"""Warnings about what was declared: it can be run, and may not do what was meant."""
+"""Warnings about a declaration that can be run but may not do what was meant."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-# Which warnings were shown, by place, so that planning twice does not say it twice.
+# The warnings shown so far, by place, so that planning twice shows each once.
 _shown: dict[Any, Any] = {}
 
 
 class PlanWarning(UserWarning):
-    """What was declared does something that may surprise: the fact, why it matters, what to do, and where it was written."""
+    """The declaration does something that may surprise: the fact, why it matters, what to do, and where it was written."""
 
 
 def warn(fact: str, *, why: str, hint: str, where: str | None) -> None:
-    """Show a warning at the line of the user's that made it."""
+    """Show a warning at the user's line that caused it."""
     text = f"{fact}\n  why: {why}\n  hint: {hint}"
     file, _, line = (where or "").rpartition(":")
     warnings.warn_explicit(text, PlanWarning, file or "app", int(line) if line.isdecimal() else 1, registry=_shown)

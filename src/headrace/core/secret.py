@@ -6,7 +6,7 @@ import hmac
 
 
 class Secret:
-    """Text that appears in no repr, no formatted string, no log line and no traceback; `reveal` gives it.
+    """Text that appears in no repr, no formatted string, no log line and no traceback; `reveal` returns it.
 
     It may be copied and pickled (a task in another process needs it too) and stays hidden there.
 

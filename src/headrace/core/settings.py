@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeVar, get_type_hints
 
 from headrace.core.errors import SettingsError
+from headrace.core.secret import Secret
 from headrace.core.settings_source import ArgumentSource, EnvironmentSource, FileSource
 
 FILE_NAME = "headrace.toml"
@@ -21,7 +22,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What Headrace must know of its surroundings.
+    """The settings of Headrace's surroundings.
 
     A new setting is one more field with a default. Its name is the key in `headrace.toml` (at the top level), and in
     capitals after `HEADRACE_` the variable in the environment.
@@ -33,37 +34,64 @@ class Settings:
     master: str = "local[*]"
     """The Spark master that jobs run on."""
 
-    kafka: str | None = None
-    """The brokers (`host:port,host:port`) that take the place of the embedded log."""
-
     driver_memory: str = "1g"
     """The heap of the Spark driver, as the JVM writes it: `512m`, `4g`."""
+
+    cluster: Literal["refused", "experimental"] = "refused"
+    """Whether the master may have executors in other processes and on other machines, which is an experiment so far."""
+
+    restarts: int = 5
+    """How often in a row a job is restarted after a failure that may pass; a finished epoch begins the row anew."""
+
+    epoch_bytes: int = 512 * 1024 * 1024
+    """About how many bytes of records of a topic one epoch reads at most, before any step: a job that is behind needs memory for them."""
+
+    spark_ui: bool = False
+    """Whether Spark serves its own pages while a job runs: on this machine's loopback address only, and without links that stop jobs."""
+
+    epoch_seconds: float = 10.0
+    """About how long an epoch should take: one that takes longer lets the next take in fewer records, down to 1,000 of a stream."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least severe message that Headrace logs."""
 
+    log_format: Literal["text", "json"] = "text"
+    """How a line of a log of Headrace's own is written: as text, or as a JSON object for programs that gather logs."""
+
+    alert_webhook: Secret | None = None
+    """Where alerts are posted to, as JSON: a URL."""
+
+    alert_mail: Secret | None = None
+    """Where alerts are mailed to: `smtp://user:password@host:587/?from=jobs@example.org&to=team@example.org`; `smtps://` from the start."""
+
     def __post_init__(self) -> None:
+        if self.restarts < 0:
+            raise SettingsError(f"restarts = {self.restarts} is below zero", hint="give 0 to stop at the first failure, or more")
         if not re.fullmatch(r"[1-9]\d*[kmgt]", self.driver_memory):
             raise SettingsError(f"driver_memory = {self.driver_memory!r} is not an amount of memory", hint='write "512m" or "4g"')
+        if not self.epoch_seconds > 0:
+            raise SettingsError(f"epoch_seconds = {self.epoch_seconds} is no time", hint="give a number of seconds above zero")
+        if self.epoch_bytes < 1:
+            raise SettingsError(f"epoch_bytes = {self.epoch_bytes} lets no record in", hint="give a whole number above zero")
 
 
 def load_settings(*, start: Path | None = None, environment: Mapping[str, str] | None = None, **arguments: object) -> Settings:
     """The settings in force: defaults, the nearest `headrace.toml` from `start` upward, the environment, the arguments.
 
-    An argument that is None counts as not given. The home comes back absolute; by default it stands beside `headrace.toml`
-    where there is one, so that every folder of a project sees the same data.
+    An argument that is None counts as not given. The returned home is absolute. By default it is next to `headrace.toml` where there is
+    one, so that every folder of a project sees the same data.
 
     >>> load_settings(environment={"HEADRACE_MASTER": "local[2]"}, home="/data").master
     'local[2]'
     """
     file = find_file(start or Path.cwd())
     settings = read_settings(Settings, file=file, environment=environment, arguments=arguments)
-    beside = file.parent if file else Path.cwd()
-    return dataclasses.replace(settings, home=Path(os.path.normpath(beside / settings.home)))
+    folder = file.parent if file else Path.cwd()
+    return dataclasses.replace(settings, home=Path(os.path.normpath(folder / settings.home)))
 
 
 def follow_log_level(settings: Settings) -> None:
-    """Let this package log what the settings say. Where its messages go is up to the program, as with any library."""
+    """Set the level of this package's loggers from the settings. The program decides where the messages go, as with any library."""
     logging.getLogger("headrace").setLevel(settings.log_level.upper())
 
 

@@ -1,7 +1,7 @@
-"""The three places a setting is written, and its value as the declared type.
+"""The three places of a setting, and its value as the declared type.
 
-Raw values may hold secrets. They live only inside a source, whose repr is silent, and never in a local variable of a frame that
-raises: a traceback that shows locals shows none.
+Raw values may be secrets. They stay inside a source, whose repr shows nothing, and never in a local variable of a frame that raises: a
+traceback with locals shows none of them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from headrace.core.secret import Secret
 PREFIX = "HEADRACE_"
 
 
-class Source:
-    """Settings as they are written in one place; the kinds of source differ in where that is and how a name looks there."""
+class SettingsSource:
+    """Settings as they are written in one place; each kind of source knows its place and the form of its names."""
 
     def __init__(self, raw: Mapping[str, object], base: Path) -> None:
         self._raw = raw
@@ -44,7 +44,7 @@ class Source:
         return self._base / value if isinstance(value, Path) else value
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """A misspelt setting must not be silently without effect."""
+        """A misspelled setting must not be ignored in silence."""
         names = {self.key(name): name for name in known}
         for key in self._raw:
             if key not in names and self._ours(key, names):
@@ -53,7 +53,7 @@ class Source:
                 raise SettingsError(f"there is no setting {key}", hint=hint, where=self.where(key))
 
     def key(self, name: str) -> str:
-        """How the name of a setting is written here."""
+        """The name of a setting as it is written here."""
         return name
 
     def where(self, name: str) -> str | None:
@@ -71,7 +71,7 @@ class Source:
         return f"a {type(raw).__name__}" if Secret in kinds else repr(raw)
 
 
-class FileSource(Source):
+class FileSource(SettingsSource):
     """`headrace.toml`: typed values, paths relative to the file."""
 
     def __init__(self, file: Path | None) -> None:
@@ -84,7 +84,7 @@ class FileSource(Source):
         return next((f"{self._file}, line {number}" for number, line in enumerate(lines, 1) if pattern.match(line)), str(self._file))
 
 
-class EnvironmentSource(Source):
+class EnvironmentSource(SettingsSource):
     """`HEADRACE_*` variables: text, paths relative to the working directory."""
 
     def __init__(self, environment: Mapping[str, str] | None) -> None:
@@ -97,14 +97,14 @@ class EnvironmentSource(Source):
         return "the environment"
 
     def _ours(self, key: str, names: Iterable[str]) -> bool:
-        # A variable that resembles no setting may belong to somebody else (a container's HEADRACE_VERSION); a near miss is a slip.
+        # A variable that resembles no setting may belong to another program (a container's HEADRACE_VERSION); a near miss is a misspelling.
         return bool(difflib.get_close_matches(key, names, n=1, cutoff=0.85))
 
     def _as(self, name: str, kind: Any) -> object | None:
         return _from_text(str(self._raw[self.key(name)]), kind)
 
 
-class ArgumentSource(Source):
+class ArgumentSource(SettingsSource):
     """Arguments of a call: values, paths relative to the working directory; None counts as not given."""
 
     def __init__(self, arguments: Mapping[str, object] | None) -> None:
@@ -120,7 +120,7 @@ def _parsed(file: Path) -> Mapping[str, object]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
-    # Raised outside of the handler: the parser's frames hold the whole text of the file.
+    # Raised outside of the handler: the parser's frames contain the whole text of the file.
     raise SettingsError(f"{file.name} is not TOML: {reason}", where=str(file))
 
 

@@ -1,4 +1,4 @@
-"""Where in the user's code a call was made."""
+"""The place in the user's code that made a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 def caller() -> str | None:
-    """The file and line of the nearest frame outside of Headrace, for errors that point at what the user wrote."""
+    """The file and line of the nearest frame outside of Headrace, for errors that name what the user wrote."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.currentframe is the same call with a longer name
     while frame is not None:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
@@ -28,7 +28,7 @@ def caller() -> str | None:
 
 
 def says_where(function: Callable[_Parameters, _Given]) -> Callable[_Parameters, _Given]:
-    """Let the errors that a function of the API raises point at the line that called it, where they name none themselves."""
+    """Let errors that a function of the API raises name the line that called it, unless they already name one."""
 
     @wraps(function)
     def called(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Given:

@@ -1,4 +1,4 @@
-"""Values of bytes as words of a fixed width, for hashes that are computed over whole columns."""
+"""Binary values as words of a fixed width, for hashes that are computed over whole columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-# How many values are hashed at once: what is made on the way takes memory for these only.
+# Values hashed at once: this bounds the memory of intermediate results.
 _CHUNK = 65_536
 
 Hash = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -15,9 +15,9 @@ Hash = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def hashed(values: pa.Array, word: np.dtype, hash_values: Hash) -> np.ndarray:
-    """The hash of each binary value, null counting as empty; `word` is the unsigned type of words and of hashes.
+    """The hash of each binary value, with null as empty; `word` is the unsigned type of words and of hashes.
 
-    A word that begins in a value may stick out of it: the hash masks what is not the value's.
+    A word that begins in a value may extend past its end: the hash masks the bytes that do not belong to the value.
 
     >>> first_words = lambda words, starts, lengths: words[starts]
     >>> hashed(pa.array([b"abcd", b"efghi"]), np.dtype("<u4"), first_words).tobytes()
@@ -28,7 +28,8 @@ def hashed(values: pa.Array, word: np.dtype, hash_values: Hash) -> np.ndarray:
     filled = values.cast(pa.large_binary()).fill_null(b"")
     offsets = np.frombuffer(filled.buffers()[1], np.int64)[filled.offset : filled.offset + len(filled) + 1]
     data = np.frombuffer(filled.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    # A word may start at any byte and the last one may stick out: one more word of zeros, and a view that moves by one byte.
+    # A word may start at any byte, and the last one may extend past the end: append one word of zeros, and use a view that moves by one
+    # byte.
     padded = np.concatenate([data, np.zeros(word.itemsize, np.uint8)])
     words = np.ndarray(shape=(len(padded) - word.itemsize + 1,), dtype=word, buffer=padded, strides=(1,))
     starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)

@@ -6,22 +6,22 @@ Called as `hr.log("topic")`, it is a topic as the target of a sink.
 import sys
 from types import ModuleType
 
-from headrace.log.assignment import TopicPartition
-from headrace.log.compaction import Compacted
 from headrace.log.consumer import Consumer
 from headrace.log.delivery import Delivery, Placed
-from headrace.log.group_consumer import GroupConsumer
+from headrace.log.files.partition import Appended
+from headrace.log.groups.assignment import TopicPartition
+from headrace.log.groups.consumer import GroupConsumer
 from headrace.log.log import Log
-from headrace.log.maintenance import PartitionReport
-from headrace.log.message import Message
-from headrace.log.partition import Appended
 from headrace.log.producer import Producer
-from headrace.log.queue import Queue
-from headrace.log.repair import RepairReport
-from headrace.log.retention import Removed
+from headrace.log.queue.message import Message
+from headrace.log.queue.queue import Queue
 from headrace.log.snapshot import Snapshot
 from headrace.log.target import LogTopic
 from headrace.log.topic import Topic, TopicConfig
+from headrace.log.upkeep.compaction import Compacted
+from headrace.log.upkeep.maintenance import PartitionReport
+from headrace.log.upkeep.repair import RepairReport
+from headrace.log.upkeep.retention import Removed
 
 __all__ = [
     "Appended",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class _CallableModule(ModuleType):
-    """A function cannot be called `headrace.log` beside a folder of that name, so the folder is the function."""
+    """A function cannot be called `headrace.log` next to a folder of that name, so the folder itself is callable."""
 
     def __call__(self, topic: str, *, append_only: bool = False) -> LogTopic:
         return LogTopic(topic, append_only)

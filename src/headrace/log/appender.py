@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headrace.log import writers
 from headrace.log.errors import DiskFailed, RecordLost, TransactionState
-from headrace.log.layout import Stored
-from headrace.log.partition import Appended, Partition
+from headrace.log.files import writers
+from headrace.log.files.layout import StoredBatch
+from headrace.log.files.partition import Appended, Partition
+from headrace.log.files.writers import Author
 from headrace.log.storage import Storage
-from headrace.log.writers import Author
 
 _PAUSE = 0.01
 
@@ -28,7 +28,7 @@ class Appender:
         if transactional_id is None:
             self._writer, self._generation = writers.drawn(), 0
         else:
-            # Epochs have their own names: a job and a producer that are called alike must not fence each other.
+            # Epochs have their own names: a job and a producer with the same name must not fence each other.
             self._writer = writers.named(f"transactions of {transactional_id}")
             self._generation = storage.transactions.begin_generation(self._writer)
 
@@ -40,7 +40,7 @@ class Appender:
     def in_transaction(self) -> bool:
         return self._transaction > 0
 
-    def append(self, partition: Partition, pieces: Sequence[Stored]) -> Appended:
+    def append(self, partition: Partition, pieces: Sequence[StoredBatch]) -> Appended:
         """Store pieces of a batch in one partition, all or none."""
         self.refuse_outside()
         identity = (partition.topic.id, partition.index)
@@ -53,7 +53,7 @@ class Appender:
         return self._retried(lambda: partition.append(pieces, author, durable=durable))
 
     def begin(self) -> None:
-        """What is appended from now on takes effect together, at the commit, or never."""
+        """From now on, appends take effect together at the commit, or never."""
         if not self._transactional:
             raise TransactionState("this producer has no transactional id", hint='make it with log.producer(transactional_id="...")')
         if self._transaction:
@@ -67,7 +67,7 @@ class Appender:
         try:
             committed = self._decide(commit=True)
         except (DiskFailed, RecordLost):
-            # The decision may have been stored all the same; what readers see of it counts.
+            # The decision may have been stored all the same; the one that readers see counts.
             if not self._decide(commit=False):
                 raise
         else:
@@ -78,7 +78,7 @@ class Appender:
         self._decide(commit=False)
 
     def forget(self) -> None:
-        """Leave a transaction that a newer generation of this writer has aborted, or will."""
+        """Leave a transaction that a newer generation of this writer has aborted or will abort."""
         self._transaction = 0
         self._touched.clear()
 
@@ -101,6 +101,6 @@ class Appender:
             try:
                 return append()
             except (DiskFailed, RecordLost):
-                # The same sequence is sent again, so an append that did reach the log is found, not repeated.
+                # The same sequence number is sent again, so that an append that did reach the log is found, not repeated.
                 self._storage.clock.sleep(_PAUSE * 2**attempt)
         return append()

@@ -1,4 +1,4 @@
-"""Waiting for words of shared memory to change, in this process or another, without looking at them all the time."""
+"""Waiting for a change of words in shared memory, made by this process or another, without polling."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHARED_32_BITS = 2
 _MOST_WORDS = 128
 _WAITER = struct.Struct("@QQII")
 _MOMENT = struct.Struct("@qq")
-# Without futexes the words are looked at after this long, at first and at most.
+# Without futexes, the first and the longest interval between two looks at the words.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.000_05, 0.002
 
 _system = ctypes.CDLL(None, use_errno=True)
-# A wake never blocks, so it keeps the interpreter's lock: giving it up and getting it back would cost more than the call.
+# A wake never blocks, so it keeps the interpreter's lock: releasing and taking it again would cost more than the call.
 _at_once = ctypes.PyDLL(None)
 if _FUTEX is not None:
     _system.syscall.argtypes = (ctypes.c_long, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_char_p, ctypes.c_int)
@@ -31,24 +31,24 @@ if _FUTEX is not None:
 
 
 class Word:
-    """Four bytes of shared memory. Whoever changes them rings, and all who wait look again."""
+    """Four bytes of shared memory. The process that changes them rings, and all waiting ones look again."""
 
     def __init__(self, memory: memoryview, position: int) -> None:
         self._cell = ctypes.c_uint32.from_buffer(memory, position)
         self.address = ctypes.addressof(self._cell)
 
     def ring(self) -> None:
-        """Wake everybody who waits for this word. About a microsecond, also if nobody does."""
+        """Wake every process that waits for this word. Takes about a microsecond, also if none waits."""
         if _FUTEX is not None:
             _at_once.syscall(_FUTEX, self.address, _WAKE, _EVERYBODY)
 
     def watch(self) -> Watch:
-        """The word as it is now. Taken before the look at what it stands for: then no change between look and wait is missed."""
+        """The word as it is now. Take it before reading what it stands for: then no change between the read and the wait is missed."""
         return Watch(self, self._cell.value)
 
 
 class Watch(NamedTuple):
-    """A word, and what it held when it was looked at."""
+    """A word, and its content at the last look."""
 
     word: Word
     seen: int
@@ -59,7 +59,7 @@ class Watch(NamedTuple):
 
 
 def wait(watches: Sequence[Watch], seconds: float) -> None:
-    """Return when one of the words has changed or its bell rings, or after `seconds`; sometimes earlier, for no reason."""
+    """Return when one of the words has changed, when its bell rings, or after `seconds`; spurious early returns are possible."""
     if _FUTEX is None or not 0 < len(watches) <= _MOST_WORDS:
         return poll(watches, seconds)
     waiters = b"".join([_WAITER.pack(watch.seen, watch.word.address, _SHARED_32_BITS, 0) for watch in watches])
@@ -70,7 +70,7 @@ def wait(watches: Sequence[Watch], seconds: float) -> None:
 
 
 def poll(watches: Sequence[Watch], seconds: float) -> None:
-    """The same on any system: looks again and again."""
+    """The same on any system, by polling."""
     deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while (rest := deadline - time.monotonic()) > 0 and not any(watch.changed for watch in watches):
         time.sleep(min(pause, rest))
@@ -78,5 +78,5 @@ def poll(watches: Sequence[Watch], seconds: float) -> None:
 
 
 def _refused(error: int) -> bool:
-    """Whether this system does not have the call or a sandbox forbids it; other errors are what ends a wait."""
+    """Whether the system lacks the call or a sandbox forbids it; other errors end a wait."""
     return error not in (errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT)

@@ -1,4 +1,4 @@
-"""The catalog of a log: which topics there are and how they are declared, one directory each; any process may change it."""
+"""The catalog of a log: its topics and their declarations, one directory each; any process may change it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from headrace.core.disk import Disk, Lock
 from headrace.core.errors import LogError
 from headrace.core.schema import SchemaLike
-from headrace.log.disk import Disk, Lock
 from headrace.log.errors import TopicExists, UnknownTopic
-from headrace.log.partition import Partition
+from headrace.log.files.partition import Partition
 from headrace.log.topic import Topic, check_name, extended, topic_columns
 
-# Directories of topics that are not there yet, or no more. No topic can have these names: '~' is not allowed in one.
+# Directories of topics that are being created or deleted. '~' is not allowed in the name of a topic, so no topic has these names.
 _NEW, _DELETED = "~new-", "~deleted-"
 _DECLARATION = "topic.json"
 
 
-class Catalog:
-    """The topics under a directory. `lock` is held by whoever adds, changes or removes one."""
+class TopicCatalog:
+    """The topics under a directory. A process that adds, changes or removes one holds `lock`."""
 
     def __init__(self, disk: Disk, path: Path, lock: Lock) -> None:
         self.lock = lock
@@ -59,15 +59,15 @@ class Catalog:
         return self._disk.exists(self._path / name / _DECLARATION)
 
     def directory(self, name: str, index: int) -> Path:
-        """Where a partition of a topic is."""
+        """The directory of a partition."""
         return self._path / name / str(index)
 
     def create(self, topic: Topic, *, exist_ok: bool) -> Topic:
-        """Add a topic; with `exist_ok`, one that is there with the same columns, key and time will do."""
+        """Add a topic; with `exist_ok`, an existing one with the same columns, key and time is accepted."""
         with self.lock:
             if topic.name in self:
                 return self._existing(topic, exist_ok=exist_ok)
-            # Built aside and moved into place: a topic is there whole, or not at all.
+            # Built aside and moved into place: a topic exists as a whole, or not at all.
             building = self._path / f"{_NEW}{topic.id}-{uuid.uuid4().hex}"
             self._disk.make_directory(building)
             for index in range(topic.partitions):
@@ -97,16 +97,16 @@ class Catalog:
         return self.topic(name)
 
     def bury(self, topic: Topic) -> None:
-        """Take a topic out, under the lock; what is left of it waits to be swept away."""
+        """Remove a topic from the catalog, under the lock; its files wait to be swept."""
         self._disk.rename(self._path / topic.name, self._path / f"{_DELETED}{topic.id}")
         self._known.pop(topic.name, None)
 
     def sweep(self) -> None:
-        """Remove what is left of deleted topics, and of those whose making or removal a crash ended."""
+        """Remove the files of deleted topics, and of topics whose creation or deletion a crash interrupted."""
         if not any(name.startswith("~") for name in self._disk.list(self._path)):
             return
         with self.lock:
-            # Topics are made under this lock: what is here now, nobody is making any more.
+            # Topics are created under this lock: no process is still creating what is found now.
             for name in self._disk.list(self._path):
                 if name.startswith(_NEW):
                     self._disk.rename(self._path / name, self._path / f"{_DELETED}{name.removeprefix(_NEW)}")
@@ -119,11 +119,9 @@ class Catalog:
     def _existing(self, topic: Topic, *, exist_ok: bool) -> Topic:
         present = self.topic(topic.name)
         if not exist_ok:
-            raise TopicExists(f"topic {topic.name!r} is there already", hint="use another name, delete it first, or give exist_ok=True")
+            raise TopicExists(f"topic {topic.name!r} already exists", hint="use another name, delete it first, or give exist_ok=True")
         if (present.columns, present.key, present.time) != (topic.columns, topic.key, topic.time):
-            raise TopicExists(
-                f"topic {topic.name!r} is there already with other columns, key or time", hint="alter it, or use another name"
-            )
+            raise TopicExists(f"topic {topic.name!r} already exists with other columns, key or time", hint="alter it, or use another name")
         return present
 
     def _file_of(self, name: str) -> Path:

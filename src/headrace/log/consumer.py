@@ -1,4 +1,4 @@
-"""Reading topics as they grow: many independent readers, each with its own place."""
+"""Consumers that read topics as they grow: many independent readers, each with its own position."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ import pyarrow as pa
 from headrace.core.clock import to_microseconds
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
-from headrace.log.assignment import TopicPartition
 from headrace.log.bell import Watch, wait
-from headrace.log.cursor import Cursor, Limits, offset_for_time, out_of_range
 from headrace.log.errors import UnknownTopic
-from headrace.log.partition import Partition
+from headrace.log.files.cursor import Cursor, Limits, offset_for_time, out_of_range
+from headrace.log.files.partition import Partition
+from headrace.log.groups.assignment import TopicPartition
 from headrace.log.storage import Storage
+from headrace.log.transactions import Transactions
 
 Place = str | int | datetime
 Start = Place | Mapping[int, int]
 
-# An append wakes whoever waits for it; what does not (a topic that grows, a heartbeat that is due) is seen this soon.
+# An append wakes a waiting reader. Other changes (a topic that grows, a heartbeat that is due) are noticed after this long.
 _LONGEST_WAIT = 0.05
 
 
 class Consumer:
-    """Pulls records from partitions. A slow one holds nobody up: it has its own cursors and no share in the writers' work."""
+    """Pulls records from partitions. A slow consumer delays no other process: it has its own cursors and no part in the writers' work."""
 
     def __init__(self, storage: Storage, *, isolation: str = "read_committed") -> None:
         if isolation not in ("read_committed", "read_uncommitted"):
@@ -53,17 +54,17 @@ class Consumer:
         self._followed[topic] = count
 
     def assign(self, partitions: Iterable[TopicPartition], start: Start = "beginning") -> None:
-        """Read these partitions besides those it has, each from `start`: "beginning", "end", an offset or a time.
+        """Read these partitions in addition to the present ones, each from `start`: "beginning", "end", an offset or a time.
 
-        Or from the offset that a mapping has for the partition, such as a snapshot's `next_offsets`; others from the beginning.
+        `start` may also map partitions to offsets, such as a snapshot's `next_offsets`; the others start at the beginning.
         """
         for topic, index in partitions:
             partition = self._partition(topic, index)
             place = start.get(index, "beginning") if isinstance(start, Mapping) else start
-            self._cursors[topic, index] = Cursor(partition, place_of(partition, place), outcomes=self._outcomes)
+            self._cursors[topic, index] = Cursor(partition, place_of(partition, place, self._outcomes), outcomes=self._outcomes)
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions no longer."""
+        """Stop reading these partitions."""
         for place in partitions:
             self._cursors.pop(place, None)
 
@@ -76,19 +77,19 @@ class Consumer:
         return {place: cursor.offset for place, cursor in self._cursors.items()}
 
     def seek(self, place: Place, *, topic: str | None = None, partition: int | None = None) -> None:
-        """Go on from `place` in all partitions, or in those of a topic, or in one; an offset must be one the log has."""
+        """Continue from `place` in all partitions, in those of a topic, or in one; an offset must be one that the log has."""
         chosen = [c for (t, p), c in self._cursors.items() if topic in (None, t) and partition in (None, p)]
         if not chosen:
             raise LogError(f"this consumer reads no partition {partition} of topic {topic!r}", hint=f"it reads {self.assignment}")
-        for cursor, offset in [(cursor, place_of(cursor.partition, place)) for cursor in chosen]:
+        for cursor, offset in [(cursor, place_of(cursor.partition, place, self._outcomes)) for cursor in chosen]:
             cursor.seek(offset)
 
     def poll(
         self, *, max_rows: int = 100_000, max_bytes: int = 64 * 1024 * 1024, timeout: Duration = "1s", columns: Sequence[str] | None = None
     ) -> pa.Table | None:
-        """The next records of any of its topics, in the order of each partition; None if there are none within `timeout`.
+        """The next records of any of its topics, in the order of each partition; None if none arrives within `timeout`.
 
-        Holds at most `max_bytes` and one record batch more; without compression it maps the files and holds nothing.
+        Uses at most `max_bytes` of memory and one more record batch; without compression it maps the files and uses none.
         """
         if self._closed:
             raise LogError("this consumer is closed", hint="make a new one with log.consumer()")
@@ -108,9 +109,9 @@ class Consumer:
             watches = self.watches()
 
     def before_poll(self) -> None:
-        """Called before each look at the log: takes on new partitions. A member of a group keeps its membership here instead."""
+        """Called before each look at the log, to take up new partitions. A member of a group keeps its membership here instead."""
         for topic, known in self._followed.items():
-            # A topic that was deleted is told by its cursors.
+            # The cursors report a deleted topic.
             with suppress(UnknownTopic):
                 count = self._storage.topic(topic).partitions
                 if count > known:
@@ -118,15 +119,16 @@ class Consumer:
                     self._followed[topic] = count
 
     def watches(self) -> list[Watch]:
-        """What changes when a poll may find more than it did."""
+        """The words that change when a poll may find new records."""
         watches = [cursor.partition.watch() for cursor in self._cursors.values()]
         return [*watches, self._storage.transactions.watch()] if self._outcomes else watches
 
     def lag(self) -> dict[TopicPartition, int]:
-        """How many offsets each partition is ahead of this reader."""
+        """The number of offsets by which each partition is ahead of this reader."""
         return {place: max(0, cursor.partition.state().visible - cursor.offset) for place, cursor in self._cursors.items()}
 
     def close(self) -> None:
+        """Stop reading. Nothing is committed."""
         self._closed = True
         self._cursors.clear()
 
@@ -141,7 +143,7 @@ class Consumer:
         try:
             return self._read_in_turn(limits, columns)
         except BaseException:
-            # Records of a poll that failed were not handed out: none of its partitions has moved on.
+            # Records of a failed poll were not returned: none of its partitions has moved on.
             for place, offset in before.items():
                 self._cursors[place] = Cursor(self._cursors[place].partition, offset, outcomes=self._outcomes)
             raise
@@ -150,7 +152,7 @@ class Consumer:
         batches: list[pa.RecordBatch] = []
         places = sorted(self._cursors)
         rows, size = limits.rows, limits.bytes
-        # Start with another partition each time, so that a busy one cannot starve the others.
+        # Start with a different partition each time, so that a busy one cannot starve the others.
         self._turn += 1
         found: list[pa.RecordBatch] = []
         for number in range(len(places)):
@@ -172,22 +174,24 @@ class Consumer:
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.Table:
-    """One table of batches that may come from topics with other columns."""
+    """One table of batches whose topics may have different columns."""
     if all(batch.schema is batches[0].schema or batch.schema.equals(batches[0].schema) for batch in batches):
         return pa.Table.from_batches(batches)
     return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
 
 
-def place_of(partition: Partition, place: Place) -> int:
-    """The offset that "beginning", "end", an offset or a time stands for. A time after every record stands for the end."""
+def place_of(partition: Partition, place: Place, transactions: Transactions | None) -> int:
+    """The offset that "beginning", "end", an offset or a time stands for. A time after every record stands for the end.
+
+    With `transactions`, the end is before the first open transaction: its records arrive when it is committed.
+    """
     state = partition.state()
     if place == "beginning":
         return state.start
-    if place == "end":
-        return state.visible
-    if isinstance(place, datetime):
-        found = offset_for_time(partition, to_microseconds(place))
-        return state.visible if found is None else found
+    if place == "end" or isinstance(place, datetime):
+        found = None if isinstance(place, str) else offset_for_time(partition, to_microseconds(place))
+        end = state.visible if transactions is None else max(state.start, transactions.stable_end(partition))
+        return end if found is None else found
     if isinstance(place, str):
         raise SettingsError(f"{place!r} is not a place in a topic", hint='give "beginning", "end", an offset or a datetime')
     if not state.start <= place <= state.visible:

@@ -1,4 +1,4 @@
-"""What became of a record that was sent: known once its batch is stored."""
+"""The delivery of a record that was sent: its outcome is known once its batch is stored."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from typing import NamedTuple
 
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import HeadraceError, LogError
-from headrace.log.layout import Rows
+from headrace.log.files.layout import Rows
 
 
 class Placed(NamedTuple):
-    """Where a record is stored."""
+    """The place of a stored record."""
 
     partition: int
     offset: int
 
 
-class Run(NamedTuple):
-    """Records of a buffer, by their numbers in it, that are stored one after the other from an offset on."""
+class OffsetRun(NamedTuple):
+    """Records of a buffer, by their numbers in it, that are stored at consecutive offsets."""
 
     numbers: Rows
     partition: int
     base: int
 
 
-class Outcome:
+class DeliveryOutcome:
     """The outcome of one buffer of records, shared by their deliveries."""
 
     __slots__ = ("_errors", "_pending", "_runs", "_send")
 
     def __init__(self, send: Callable[[], None]) -> None:
         self._send: Callable[[], None] | None = send
-        # Held until the outcome is known. An event would be three objects more for each record that is sent alone.
+        # Held until the outcome is known. An event would cost three more objects for each record that is sent alone.
         self._pending = threading.Lock()
         self._pending.acquire()
-        self._runs: Sequence[Run] = ()
+        self._runs: Sequence[OffsetRun] = ()
         self._errors: dict[int, HeadraceError] = {}
 
-    def finish(self, runs: Sequence[Run], errors: dict[int, HeadraceError]) -> None:
-        """Each record is in a run, or has an error."""
+    def finish(self, runs: Sequence[OffsetRun], errors: dict[int, HeadraceError]) -> None:
+        """Record the outcome: each record is in a run, or has an error."""
         self._runs, self._errors = runs, errors
         self._send = None
         self._pending.release()
 
     def fail(self, count: int, error: HeadraceError) -> None:
-        """None of the records was sent."""
+        """Record that none of the records was sent."""
         self.finish((), dict.fromkeys(range(count), error))
 
     def known(self) -> bool:
@@ -72,24 +72,26 @@ class Outcome:
 
 
 class Delivery:
-    """A record on its way. `result()` waits until it is stored as `acks` asks, and says where."""
+    """A record on its way. `result()` waits until it is stored as `acks` asks, and returns its place."""
 
     __slots__ = ("_number", "_outcome")
 
-    def __init__(self, outcome: Outcome, number: int) -> None:
+    def __init__(self, outcome: DeliveryOutcome, number: int) -> None:
         self._outcome = outcome
         self._number = number
 
     def done(self) -> bool:
+        """Whether the outcome is known."""
         return self._outcome.known()
 
     def error(self) -> HeadraceError | None:
-        """What kept the record from being stored, if that is known already."""
+        """The error that kept the record from being stored, if it is known by now."""
         return self._outcome.error(self._number)
 
     def result(self, timeout: Duration | None = None) -> Placed:
-        """The partition and offset of the record; raises what kept it from being stored.
+        """The partition and offset of the record; raises the error that kept it from being stored.
 
-        Without `timeout` a record that lingers is sent now, with those beside it; with it, this waits that long and does nothing else.
+        Without `timeout`, a lingering record is sent now, together with the others in its buffer; with `timeout`, this only waits that
+        long.
         """
         return self._outcome.of(self._number, duration(timeout).total_seconds() if timeout is not None else None)

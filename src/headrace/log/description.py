@@ -1,4 +1,4 @@
-"""What is told of a topic: its declaration, and how much each of its partitions holds."""
+"""The description of a topic: its declaration, and the size of each of its partitions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.core.errors import LogError
-from headrace.log.cursor import max_event_time
-from headrace.log.partition import Partition
-from headrace.log.segment import segment_path
+from headrace.log.files.cursor import max_event_time
+from headrace.log.files.partition import Partition
+from headrace.log.files.segment import segment_path
 from headrace.log.topic import Topic
 
-# The records that are looked at for the latest event time: those of one segment or two, however many there are.
+# The number of newest records that are searched for the latest event time: one or two segments, whatever the size of the topic.
 _NEWEST = 100_000
 
 
@@ -38,7 +38,7 @@ def _partition(partition: Partition) -> dict[str, Any]:
 
 
 def _sizes(partition: Partition) -> list[int]:
-    """The bytes of each segment. Maintenance may take one away between the look at the directory and at the file."""
+    """The bytes of each segment. Maintenance may remove one between listing the directory and reading the file's size."""
     for _ in range(100):
         with suppress(FileNotFoundError):
             return [partition.disk.size(segment_path(partition.directory, base)) for base in partition.segments(partition.state())]

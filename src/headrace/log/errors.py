@@ -1,4 +1,4 @@
-"""What can go wrong in the log, each with its name.
+"""The errors of the log, each with its own class.
 
 LogError
 ├── UnknownTopic, TopicExists, TopicDeleted
@@ -25,7 +25,7 @@ class UnknownTopic(LogError):
 
 
 class TopicExists(LogError):
-    """A topic with this name is there already."""
+    """A topic with this name already exists."""
 
 
 class TopicDeleted(LogError):
@@ -49,7 +49,7 @@ class TimeAhead(LogError):
 
 
 class Fenced(LogError):
-    """A newer writer with the same id, or other members of the group, have taken over; what this one does has no effect any more."""
+    """A newer writer with the same id, or other members of the group, have taken over; what this one does no longer has an effect."""
 
 
 class UnknownGroup(LogError):
@@ -61,7 +61,7 @@ class GroupInUse(LogError):
 
 
 class ReceiptExpired(LogError):
-    """The message was done, given back, or given to another consumer."""
+    """The message was acknowledged, returned, or delivered to another consumer."""
 
 
 class RecordLost(LogError):
@@ -73,7 +73,7 @@ class DiskFailed(LogError):
 
 
 class TransactionState(LogError):
-    """Begin, commit and abort were called in an order without meaning."""
+    """Begin, commit and abort were called in a wrong order."""
 
 
 class LogClosed(LogError):

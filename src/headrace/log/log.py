@@ -14,39 +14,43 @@ from typing import Any, Self, overload
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
+from headrace.core.disk import Disk, PosixDisk
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
 from headrace.core.schema import SchemaLike
-from headrace.log import groups, offsets, transactions, writers
-from headrace.log.assignment import TopicPartition
-from headrace.log.awake import Awake
-from headrace.log.catalog import Catalog
+from headrace.log import transactions
+from headrace.log.catalog import TopicCatalog
 from headrace.log.consumer import Consumer, Place, Start, place_of
-from headrace.log.cursor import Cursor, Limits, max_event_time, offset_for_time
-from headrace.log.dead_letters import check_dead_letter_topic
 from headrace.log.description import described
-from headrace.log.disk import Disk, PosixDisk
 from headrace.log.errors import closed_log
-from headrace.log.group import Group
-from headrace.log.group_consumer import GroupConsumer, Topics
-from headrace.log.group_settings import group_settings
-from headrace.log.layout import Layout
-from headrace.log.maintenance import Maintenance, PartitionReport, maintenance_lock
-from headrace.log.offsets import Offsets
-from headrace.log.partition import Appended, Partition
-from headrace.log.producer import Producer, pieces_of, settings_of
-from headrace.log.queue import Queue, QueueSettings
-from headrace.log.queue_state import QueueState, state_prefix, state_topic
-from headrace.log.repair import RepairReport, repair
-from headrace.log.retention import Removed, delete_before
+from headrace.log.files import writers
+from headrace.log.files.awake import Awake
+from headrace.log.files.cursor import Cursor, Limits, max_event_time, offset_for_time
+from headrace.log.files.layout import BatchLayout
+from headrace.log.files.partition import Appended, Partition
+from headrace.log.files.writers import Author
+from headrace.log.groups import listing as groups
+from headrace.log.groups import offsets
+from headrace.log.groups.assignment import TopicPartition
+from headrace.log.groups.consumer import GroupConsumer, Topics
+from headrace.log.groups.group import Group
+from headrace.log.groups.offsets import Offsets
+from headrace.log.groups.settings import group_settings
+from headrace.log.producer import FRAME_BYTES, Producer, pieces_of, settings_of
+from headrace.log.queue.dead_letters import check_dead_letter_topic
+from headrace.log.queue.queue import Queue, QueueSettings
+from headrace.log.queue.state import QueueState, state_prefix, state_topic
 from headrace.log.snapshot import Snapshot, snapshot_of
 from headrace.log.topic import Topic, TopicConfig, check_name, topic_columns
 from headrace.log.transactions import Transactions
-from headrace.log.writers import Author
+from headrace.log.upkeep.holds import Holds
+from headrace.log.upkeep.maintenance import Maintenance, PartitionReport, maintenance_lock
+from headrace.log.upkeep.repair import RepairReport, repair
+from headrace.log.upkeep.retention import Removed, delete_before
 
 
 class Log:
-    """Topics under one directory. Close it, or use it in a with-block, when many are opened in one process: it keeps files open.
+    """Topics in one directory. It keeps files open: close it, or use it in a with-block, if a process opens many.
 
     >>> import tempfile; log = Log(tempfile.mkdtemp())
     >>> topic = log.create_topic("greetings", partitions=1)
@@ -69,8 +73,9 @@ class Log:
         self.clock: Clock = clock or SystemClock()
         self._locks_path = self.path / "locks"
         self._groups_path = self.path / "groups"
+        self._holds = Holds(self.disk, self.path / "holds")
         self.disk.make_directory(self._locks_path)
-        self._catalog = Catalog(self.disk, self.path / "topics", self.disk.lock(self._locks_path / "catalog"))
+        self._catalog = TopicCatalog(self.disk, self.path / "topics", self.disk.lock(self._locks_path / "catalog"))
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._guard = threading.Lock()
         self._awake = Awake()
@@ -78,10 +83,10 @@ class Log:
         self._transactions: Transactions | None = None
         self._offsets: Offsets | None = None
         self._transaction_timeout = transaction_timeout
-        self.maintenance = Maintenance(lambda: self.transactions)
+        self.maintenance = Maintenance(lambda: self.transactions, self._holds)
 
     def close(self) -> None:
-        """Give back every open file; work in the background ends with its partition. Producers and consumers of a closed log raise."""
+        """Close every file and stop background work. Producers and consumers of a closed log raise."""
         self.maintenance.close()
         with self._guard:
             self._closed, partitions = True, list(self._partitions.values())
@@ -104,7 +109,7 @@ class Log:
     ) -> Topic:  # fmt: skip
         """Create a topic. `key` and `time` name columns of its schema; `config` has Kafka's names.
 
-        With `exist_ok`, a topic that is there already is returned if its columns, key and time are the same.
+        With `exist_ok`, an existing topic is returned if its columns, key and time are the same.
         """
         topic = Topic(
             name=name, partitions=partitions, columns=topic_columns(schema), key=(key,) if isinstance(key, str) else tuple(key), time=time,
@@ -113,7 +118,7 @@ class Log:
         return self._catalog.create(topic, exist_ok=exist_ok)
 
     def topic(self, name: str) -> Topic:
-        """The declaration of a topic, as it is now."""
+        """A topic as it is declared now."""
         return self._catalog.topic(name)
 
     def topics(self, *, internal: bool = False) -> list[Topic]:
@@ -123,7 +128,7 @@ class Log:
     def alter_topic(
         self, name: str, *, partitions: int | None = None, config: Mapping[str, int | str] | None = None, schema: SchemaLike | None = None
     ) -> Topic:
-        """Add partitions, change settings, or add columns at the end; what is stored stays as it is."""
+        """Add partitions, change settings, or add columns at the end. Stored records stay as they are."""
         return self._catalog.alter(name, partitions, config or {}, schema)
 
     def delete_topic(self, name: str) -> None:
@@ -131,7 +136,7 @@ class Log:
         with self._catalog.lock:
             topic = self.topic(name)
             if topic.internal:
-                raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose what they stand on")
+                raise LogError(f"topic {name!r} belongs to the log itself", why="transactions and groups would lose their records")
             queues = [self.topic(other) for other in self._catalog.names() if other.startswith(state_prefix(topic))]
             for gone in (topic, *queues):
                 self._bury(gone)
@@ -158,23 +163,34 @@ class Log:
 
     # Writing
 
-    def producer(self, *, acks: str | int = "all", linger: Duration | None = "5ms", **settings: Any) -> Producer:
-        """A producer: `acks`, `linger`, `batch_bytes`, `buffer_memory`, `retries`, `transactional_id`."""
-        return Producer(self, settings_of(acks, linger, **settings))
+    def producer(  # noqa: PLR0913 - one option for each thing that may differ
+        self, *, acks: str | int = "all", linger: Duration | None = "5ms", batch_bytes: int = FRAME_BYTES,
+        buffer_memory: int = 32 * 1024 * 1024, retries: int = 3, transactional_id: str | None = None,
+    ) -> Producer:  # fmt: skip
+        """A producer: with `acks="all"` a record is on disk before it is acknowledged, with "1" it survives the process only.
+
+        Records wait for others as long as `linger`, or until they make `batch_bytes`; at most `buffer_memory` bytes wait. With
+        `transactional_id`, records can be sent in transactions.
+        """
+        more = {"batch_bytes": batch_bytes, "buffer_memory": buffer_memory, "retries": retries, "transactional_id": transactional_id}
+        return Producer(self, settings_of(acks, linger, **more))
 
     def append_epoch(  # noqa: PLR0913 - what is stored, whose it is, and where it goes
-        self, topic: str, records: pa.Table, *, writer: str, epoch: int, partition: int | None = None, generation: int = 0
-    ) -> list[Appended]:
-        """Store what a writer made in an epoch, once: an epoch that is there already is skipped. Durable when this returns.
+        self, topic: str, records: pa.Table, *, writer: str, epoch: int, partition: int | None = None, generation: int = 0,
+        passing: bool = False,
+    ) -> list[Appended]:  # fmt: skip
+        """Store the records that a writer made in an epoch, once: an epoch that is already stored is skipped. Durable when this returns.
 
-        Each partition takes its part of the epoch whole or not at all; epochs of a writer only go up. With `partition`, everything
-        goes there, else the records go where their keys belong.
+        A `passing` writer is forgotten a week after its last append.
+
+        Each partition stores its part of the epoch as a whole or not at all; the epochs of a writer only increase. With `partition`, all
+        records go there; otherwise each goes to the partition of its key.
         """
         declared = self.topic(topic)
-        layout, now = Layout(declared), self.clock.now()
+        layout, now = BatchLayout(declared), self.clock.now()
         batch = layout.arrange(records, now)
         parts = layout.split(batch, 0) if partition is None else [(partition, batch, None)]
-        author = Author(writers.named(writer), generation, epoch)
+        author = Author(writers.passing(writer) if passing else writers.named(writer), generation, epoch)
         return [self.partition(declared, index).append([layout.stored(piece, now) for piece in pieces_of(part)], author, durable=True)
                 for index, part, _ in parts if part.num_rows]  # fmt: skip
 
@@ -200,8 +216,8 @@ class Log:
     ) -> Consumer:
         """A reader of whole topics from `start` on: "beginning", "end", an offset, a time, or an offset for each partition.
 
-        With `group` it shares them with the other members, and goes on from the offsets the group has committed. Its settings
-        are `assignment`, `auto_commit`, `commit_interval`, `session_timeout`, `heartbeat_interval`, `instance`, `on_assigned`,
+        With `group` it shares the topics with the other members, and resumes from the offsets that the group has committed. Its
+        settings are `assignment`, `auto_commit`, `commit_interval`, `session_timeout`, `heartbeat_interval`, `instance`, `on_assigned`,
         `on_revoked` and `on_lost` (see `GroupSettings`); topics may be a pattern (`re.compile("orders-.*")`).
         """
         if group is not None:
@@ -224,9 +240,10 @@ class Log:
         partition: int | None = None,
         isolation: str = "read_committed",
     ) -> pa.Table:
-        """Everything a topic holds now, as an Arrow table: its columns, and `_partition`, `_offset`, `_time`.
+        """Everything that a topic has now, as an Arrow table: its columns, and `_partition`, `_offset`, `_time`.
 
-        `columns` may also name `_key`, `_headers` and `_tombstone`.
+        `columns` may also name `_key`, `_headers`, `_tombstone`, `_appended_at` (when the record was stored) and `_sequence`: the epoch of
+        the job that wrote the record, or 0 once compaction has rewritten it.
         """
         declared = self.topic(topic)
         outcomes = self.transactions if isolation == "read_committed" else None
@@ -235,10 +252,10 @@ class Log:
         for index in range(declared.partitions) if partition is None else [partition]:
             place = self.partition(declared, index)
             end = place.state().visible
-            cursor = Cursor(place, place_of(place, start), outcomes=outcomes)
+            cursor = Cursor(place, place_of(place, start, outcomes), outcomes=outcomes)
             while found := cursor.read(Limits(), wanted, until=end):
                 batches += found
-        layout = Layout(declared)
+        layout = BatchLayout(declared)
         return pa.Table.from_batches(batches, layout.schema(wanted if wanted is not None else layout.visible_columns()))
 
     def offsets_for_time(self, topic: str, moment: int) -> dict[int, int | None]:
@@ -251,20 +268,20 @@ class Log:
         return max_event_time(self.partition(self.topic(topic), partition), first, last)
 
     def snapshot(self, topic: str) -> Snapshot:
-        """The latest record of each key of each partition, without deleted keys, and where to go on from.
+        """The latest record of each key, without deleted keys, and the offsets from which to read on.
 
         A consumer with `start=snapshot.next_offsets` reads everything after it: no gap, nothing twice.
         """
         declared = self.topic(topic)
         outcomes = self.transactions
         parts = [snapshot_of(self.partition(declared, index), outcomes) for index in range(declared.partitions)]
-        layout = Layout(declared)
+        layout = BatchLayout(declared)
         table = pa.Table.from_batches([batch for batches, _ in parts for batch in batches], layout.schema(layout.visible_columns()))
         return Snapshot(table, {index: following for index, (_, following) in enumerate(parts)})
 
     @property
     def transactions(self) -> Transactions:
-        """How the transactions of this log ended."""
+        """The outcomes of this log's transactions."""
         if self._transactions is None:
             partition = self.partition(self._catalog.create(transactions.TOPIC, exist_ok=True), 0)
             self._transactions = Transactions(self.disk, self._locks_path, partition, self.clock, self._transaction_timeout)
@@ -273,7 +290,7 @@ class Log:
     def queue(
         self, topic: str, *, name: str, visibility_timeout: Duration = "30s", max_deliveries: int = 5, dead_letter: str | None = None
     ) -> Queue:
-        """A topic as a queue: each message to one of the consumers with this `name`, until it is acknowledged.
+        """A topic as a queue: each message goes to one of the consumers with this `name`, until it is acknowledged.
 
         After `max_deliveries` it goes to `dead_letter`, by default `<topic>.dead`, which is created with the same columns.
 
@@ -296,29 +313,50 @@ class Log:
         partition = self.partition(self._catalog.create(state_topic(source, name), exist_ok=True), 0)
         return Queue(self, QueueState(partition, self.clock), settings)
 
-    # Keeping order
+    # Upkeep
 
     def maintain(self, topic: str | None = None, *, force: bool = False) -> list[PartitionReport]:
-        """Apply retention, and compaction where enough is new, to a topic or to all; with `force`, compact whatever is new.
+        """Apply retention to a topic or to all, and compaction where enough is new; with `force`, compact whatever is new.
 
-        This happens by itself whenever a segment is closed. A partition that cannot be worked on has its error in the report.
+        The log does this by itself whenever a segment is closed. A partition on which it fails has its error in the report.
         """
         self._catalog.sweep()
         chosen = self.topics(internal=True) if topic is None else [self.topic(topic)]
         return [self._maintained(declared, index, force=force) for declared in chosen for index in range(declared.partitions)]
 
     def repair(self, topic: str, partition: int) -> RepairReport:
-        """Give up the damaged records of a partition, so that the others can be read and written again after `CorruptLog`.
+        """Drop the damaged records of a partition, so that the others can be read and written again after `CorruptLog`.
 
-        The report says which offsets are gone; they are not used again. Damaged files stay beside the new ones as `*.corrupt`.
+        The report lists the lost offsets; they are not used again. Damaged files stay next to the new ones as `*.corrupt`.
         """
         return repair(self.partition(self.topic(topic), partition))
 
     def delete_records(self, topic: str, partition: int, before: int) -> Removed:
-        """Make the records of a partition before an offset unreadable, for good; their bytes go when their whole segment does."""
+        """Make the records of a partition before an offset unreadable for good; their bytes are removed with their whole segment."""
         chosen = self.partition(self.topic(topic), partition)
         with maintenance_lock(chosen):
             return delete_before(chosen, before)
+
+    def hold(self, holder: str, offsets: Mapping[str, Mapping[int, int]], witness: Path) -> None:
+        """Protect records that a reader may read again from compaction: from these offsets on, by topic id and partition.
+
+        The hold lasts until it is moved or released, or until the file `witness` is removed. Once a new hold is in place, no earlier
+        compaction is still under way.
+        """
+        known = self.holds(holder)
+        self._holds.put(holder, offsets, witness)
+        for topic in [] if known else self.topics(internal=True):
+            for index in range(topic.partitions if topic.id in offsets and topic.config.compacted else 0):
+                with maintenance_lock(self.partition(topic, index)):
+                    pass
+
+    def holds(self, holder: str) -> bool:
+        """Whether a reader has a hold."""
+        return holder in self._holds
+
+    def release(self, holder: str) -> None:
+        """Release the hold of a reader, so that compaction may proceed."""
+        self._holds.release(holder)
 
     # Groups
 
@@ -330,12 +368,12 @@ class Log:
     def describe_group(self, name: str) -> dict[str, Any]:
         """A group's members and generation, and for each partition its reader, committed offset, end and lag.
 
-        `lag` counts offsets; `lag_seconds` is how far event time has gone on since the last committed record.
+        `lag` counts offsets; `lag_seconds` is how far event time has advanced since the last committed record.
         """
         return groups.describe(self, name)
 
     def seek_group(self, name: str, topic: str, place: Place, partition: int | None = None) -> dict[TopicPartition, int]:
-        """Let a group go on from `place` in a topic, or in one partition; only while it has no live members."""
+        """Move a group to `place` in a topic, or in one partition; only while it has no live members."""
         return groups.seek(self, name, topic, place, partition)
 
     def reset_group(self, name: str, topic: str | None = None) -> None:
@@ -353,14 +391,14 @@ class Log:
 
     @property
     def offsets(self) -> Offsets:
-        """What all groups have committed."""
+        """The committed offsets of all groups."""
         if self._offsets is None:
             topic = self._catalog.create(offsets.TOPIC, exist_ok=True)
             self._offsets = Offsets(self.partition(topic, 0), self.transactions, self.clock)
         return self._offsets
 
     def _bury(self, topic: Topic) -> None:
-        """Take a topic out of the catalog, under its lock; what is left of it may be removed."""
+        """Remove a topic from the catalog, under its lock; its files may then be removed."""
         for index in range(topic.partitions):
             self.partition(topic, index).mark_deleted()
         self._catalog.bury(topic)

@@ -1,4 +1,4 @@
-"""Sending records: batched while they linger, stored once even if sent twice, in transactions if asked."""
+"""Producers of records: batched while they linger, stored once even if sent twice, in transactions if asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -16,14 +16,14 @@ import pyarrow as pa
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import HeadraceError, LogError, SchemaError, SettingsError
 from headrace.log.appender import Appender
-from headrace.log.assignment import TopicPartition
-from headrace.log.commits import commit_of
-from headrace.log.delivery import Delivery, Outcome, Run
+from headrace.log.delivery import Delivery, DeliveryOutcome, OffsetRun
 from headrace.log.errors import DiskFailed, TransactionState
-from headrace.log.group import Claim, Membership, holding
-from headrace.log.layout import Layout, Rows
-from headrace.log.partition import Appended
-from headrace.log.records import Buffer, Headers, Key, Value
+from headrace.log.files.layout import BatchLayout, Rows
+from headrace.log.files.partition import Appended
+from headrace.log.groups.assignment import TopicPartition
+from headrace.log.groups.commits import commit_of
+from headrace.log.groups.group import Claim, Membership, holding
+from headrace.log.records import Buffer, Headers, Key, Moment, Value
 from headrace.log.storage import Storage
 from headrace.log.topic import Topic
 
@@ -36,10 +36,10 @@ Part: TypeAlias = tuple[int, pa.RecordBatch, Rows]
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """How a producer sends. `buffer_memory` bounds what waits to be sent; `send` flushes by itself when it is full.
+    """The settings of a producer. `buffer_memory` bounds what waits to be sent; `send` flushes by itself when it is full.
 
-    With `linger` 0 a record is sent at once, with those that came while the one before it was stored. With None it waits until
-    somebody asks for it (`result`, `flush`, the end of the block) or its batch is full: then there is no thread that sends.
+    With `linger` 0 a record is sent at once, together with those that arrived while the previous one was being stored. With None it waits
+    until a caller asks for it (`result`, `flush`, the end of the block) or its batch is full; no thread sends it.
     """
 
     acks: str = "all"
@@ -58,9 +58,10 @@ class ProducerSettings:
 
 
 class Producer:
-    """Sends records to topics. Safe to share between threads; close it, or use it in a `with` block, so that nothing stays behind.
+    """Sends records to topics. Threads may share it; close it, or use it in a `with` block, so that no record stays unsent.
 
-    What waits is at most `buffer_memory` bytes of text and binary, 64 more a record and 8 a number, and one record a thread.
+    At most `buffer_memory` bytes of text and binary wait, counting 64 more for each record and 8 for each number, plus one record for each
+    thread.
     """
 
     def __init__(self, storage: Storage, settings: ProducerSettings) -> None:
@@ -73,11 +74,11 @@ class Producer:
         )
         self._buffers: dict[str, Buffer] = {}
         self._buffered = 0
-        # The first guards the buffers and is held shortly; the second is held while something is sent, so that order is kept.
+        # The first guards the buffers and is held briefly; the second is held while records are sent, so that order is kept.
         self._lock = threading.Lock()
         self._sending = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        # Where records without a key go first: not all producers begin with the same partition.
+        # The first partition for records without a key: not all producers begin with the same one.
         self._spare = self._appender.writer
         self._failed: HeadraceError | None = None
         self._closed = False
@@ -85,10 +86,12 @@ class Producer:
         self._syncing: ThreadPoolExecutor | None = None
         self._claims: list[Claim] = []
 
-    def send(self, topic: str, value: Value, *, key: Key = None, time: datetime | int | None = None, headers: Headers = None) -> Delivery:
+    def send(self, topic: str, value: Value, *, key: Key = None, time: Moment | None = None, headers: Headers = None) -> Delivery:
         """Send one record; a dict for a topic with columns, bytes or text for one without, None for a tombstone.
 
-        Returns at once, and stores it behind your back; `result()` of the delivery, `flush` and leaving the `with` block wait.
+        A timestamp is a datetime or ISO 8601 text, and a number only where the topic declares its unit: `at timestamp(ms)`.
+
+        Returns at once and stores the record in the background; `result()` of the delivery, `flush` and leaving the `with` block wait.
         """
         with self._lock:
             buffer = self._buffers.get(topic) or self._new_buffer(topic)
@@ -106,9 +109,9 @@ class Producer:
     def send_table(
         self, topic: str, records: pa.Table | pa.RecordBatch, *, key: pa.Array | None = None, time: pa.Array | None = None
     ) -> list[Appended]:
-        """Send many records at once; returns where they are when they are stored as `acks` asks.
+        """Send many records at once; returns their places when they are stored as `acks` asks.
 
-        Of each partition's records all are stored, or none.
+        Of the records of each partition, all are stored or none.
         """
         self._refuse_closed()
         declared = self._storage.topic(topic)
@@ -117,7 +120,7 @@ class Producer:
         table = _with_column(table, declared.time or "_time", time)
         with self._sending:
             self._send_buffers([topic])
-            batch = Layout(declared).arrange(table, self._storage.clock.now())
+            batch = BatchLayout(declared).arrange(table, self._storage.clock.now())
             outcomes = self._append_all(declared, self._parts(declared, batch))
         failed = next((outcome for outcome in outcomes if isinstance(outcome, HeadraceError)), None)
         if failed is not None:
@@ -125,7 +128,7 @@ class Producer:
         return [outcome for outcome in outcomes if isinstance(outcome, Appended)]
 
     def flush(self) -> None:
-        """Send what lingers, and raise the first error of any record sent since the last flush."""
+        """Send lingering records, and raise the first error of any record sent since the last flush."""
         with self._sending:
             self._send_buffers(None)
             failed, self._failed = self._failed, None
@@ -150,7 +153,7 @@ class Producer:
                 self._syncing.shutdown()
 
     def begin_transaction(self) -> None:
-        """Records sent from now on take effect together, at the commit, or never."""
+        """From now on, records take effect together at the commit, or never."""
         with self._sending:
             self._appender.begin()
             self._claims = []
@@ -168,10 +171,10 @@ class Producer:
                 raise
 
     def send_offsets(self, group: str | Membership, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """Commit offsets of a group as part of the open transaction: they count when, and only if, its records do.
+        """Commit offsets of a group as part of the open transaction: they take effect if, and only if, its records do.
 
-        With a consumer, its positions unless others are given; the commit raises `Fenced`, and the transaction is aborted, if
-        the consumer has lost one of these partitions by then. With a group's name alone, nothing is checked at the commit.
+        With a consumer, its positions are committed unless others are given. If the consumer has lost one of these partitions by the
+        commit, the commit raises `Fenced` and the transaction is aborted. With only a group's name, the commit checks nothing.
         """
         commit = commit_of(group, offsets)
         with self._sending:
@@ -214,7 +217,7 @@ class Producer:
         self.close()
 
     def _abort_quietly(self) -> None:
-        """Abort after a failure, whose error is the one to be seen; what cannot be aborted now times out."""
+        """Abort after a failure and keep that failure's error; a transaction that cannot be aborted now times out."""
         if self._appender.in_transaction:
             with suppress(LogError):
                 self.abort_transaction()
@@ -223,7 +226,7 @@ class Producer:
         self._refuse_closed()
         self._appender.refuse_outside()
         found = self._storage.topic(topic)
-        buffer = self._buffers[topic] = Buffer(found, self._storage.clock.now(), Outcome(lambda: self._send_now(topic, buffer)))
+        buffer = self._buffers[topic] = Buffer(found, self._storage.clock.now(), DeliveryOutcome(lambda: self._send_now(topic, buffer)))
         if self._sender is None and self._settings.linger is not None:
             self._sender = threading.Thread(
                 target=self._send_when_due, args=(self._settings.linger,), name="headrace-producer", daemon=True
@@ -233,7 +236,7 @@ class Producer:
         return buffer
 
     def _send_now(self, topic: str, buffer: Buffer) -> None:
-        """Send a buffer that still waits; return when it is stored, whoever does it."""
+        """Send a buffer that still waits; return when it is stored, whichever thread does it."""
         with self._sending:
             if self._buffers.get(topic) is buffer:
                 self._send_buffers([topic])
@@ -250,7 +253,7 @@ class Producer:
                     self._buffered -= buffer.size
 
     def _send_buffer(self, name: str, buffer: Buffer) -> None:
-        runs: list[Run] = []
+        runs: list[OffsetRun] = []
         errors: dict[int, HeadraceError] = {}
         try:
             topic = self._storage.topic(name)
@@ -259,7 +262,7 @@ class Producer:
             for (index, _, places), outcome in zip(parts, self._append_all(topic, parts), strict=True):
                 numbers: Rows = places if rows is None else [rows[place] for place in places]
                 if isinstance(outcome, Appended):
-                    runs.append(Run(numbers, index, outcome.base))
+                    runs.append(OffsetRun(numbers, index, outcome.base))
                 else:
                     errors |= dict.fromkeys(numbers, outcome)
         except (HeadraceError, OSError, MemoryError) as error:
@@ -268,8 +271,8 @@ class Producer:
         buffer.outcome.finish(runs, errors)
 
     def _arranged(self, topic: Topic, buffer: Buffer, errors: dict[int, HeadraceError]) -> tuple[list[int] | None, pa.RecordBatch]:
-        """The buffer as a batch. Records that do not fit the topic fail, and the others go on: their numbers, or None if all do."""
-        layout, now = Layout(topic), self._storage.clock.now()
+        """The buffer as a batch. Records that do not fit the topic fail, and the others go on: their numbers, or None if all fit."""
+        layout, now = BatchLayout(topic), self._storage.clock.now()
         try:
             return None, layout.arrange(buffer.batch(topic), now)
         except HeadraceError:
@@ -284,14 +287,14 @@ class Producer:
         return good, layout.arrange(table, now)
 
     def _parts(self, topic: Topic, batch: pa.RecordBatch) -> list[Part]:
-        """A batch by partition, with the row numbers; what has no key goes to one partition, the next batch to another."""
+        """A batch by partition, with the row numbers; records without a key go to one partition, those of the next batch to another."""
         if not batch.num_rows:
             return []
         self._spare += 1
-        return list(Layout(topic).split(batch, self._spare))
+        return list(BatchLayout(topic).split(batch, self._spare))
 
     def _append_all(self, topic: Topic, parts: Sequence[Part]) -> list[Appended | HeadraceError]:
-        """Store each partition's part, or say why not; none takes the others along."""
+        """Store each partition's part, or record why not; the failure of one does not affect the others."""
 
         def outcome(part: Part) -> Appended | HeadraceError:
             try:
@@ -303,7 +306,7 @@ class Producer:
             return [outcome(part) for part in parts]
         if self._syncing is None:
             self._syncing = ThreadPoolExecutor(_MOST_SYNCS, thread_name_prefix="headrace-sync")
-        # Each waits for the disk; together they wait about as long as one.
+        # Each waits for the disk; together they wait about as long as one alone.
         return list(self._syncing.map(outcome, parts))
 
     def _append(self, topic: Topic, index: int, part: pa.RecordBatch) -> Appended:
@@ -357,7 +360,7 @@ def _with_column(table: pa.Table, name: str, column: pa.Array | None) -> pa.Tabl
     if column is None:
         return table
     if name in table.column_names:
-        raise SchemaError(f"column {name!r} is in the table and was given beside it, too", hint="give it once")
+        raise SchemaError(f"column {name!r} is in the table and was also given as an argument", hint="give it once")
     if len(column) != table.num_rows:
-        raise SchemaError(f"{len(column)} values for {name!r} beside a table of {table.num_rows} rows", hint="give one for each row")
+        raise SchemaError(f"{len(column)} values for {name!r}, but the table has {table.num_rows} rows", hint="give one for each row")
     return table.append_column(name, column)

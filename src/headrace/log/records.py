@@ -1,4 +1,4 @@
-"""Records as they are sent one by one, and how many of them become columns."""
+"""Records as they are sent one by one, and their conversion to columns."""
 
 from __future__ import annotations
 
@@ -9,45 +9,47 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from headrace.core.clock import to_microseconds
+from headrace.core.clock import to_datetime
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP, ddl
-from headrace.core.values import column_of
-from headrace.log.delivery import Outcome
-from headrace.log.layout import HEADERS
+from headrace.core.moments import microseconds_of
+from headrace.core.schema import TIMESTAMP, declared, unit_of
+from headrace.core.values import UNFIT, column_of
+from headrace.log.delivery import DeliveryOutcome
+from headrace.log.files.layout import HEADERS
 from headrace.log.topic import Topic
 
 Value: TypeAlias = bytes | str | Mapping[str, Any] | None
 Key: TypeAlias = bytes | str | int | tuple[Any, ...] | None
 Headers: TypeAlias = Mapping[str, bytes] | None
+Moment: TypeAlias = datetime | str | int
 
 _PLAIN = frozenset({int, float, bool, type(None), datetime, date, time, timedelta, Decimal})
 _EACH, _RECORD = 8, 64
 
 
 class Buffer:
-    """Records of one topic that wait to be sent, kept as columns: what no record has costs nothing."""
+    """Records of one topic that wait to be sent, kept as columns: a column that no record has costs nothing."""
 
     __slots__ = ("_bytes_only", "_headers", "_keys", "_names", "_times", "_topic", "opened_at", "outcome", "size", "values")
 
-    def __init__(self, topic: Topic, opened_at: int, outcome: Outcome) -> None:
+    def __init__(self, topic: Topic, opened_at: int, outcome: DeliveryOutcome) -> None:
         self._topic = topic
         self.opened_at = opened_at
         self.outcome = outcome
         self.size = 0
         self.values: list[Value] = []
         self._keys: list[Key] = []
-        self._times: list[int | None] = []
+        self._times: list[datetime | None] = []
         self._headers: list[Headers] = []
         self._bytes_only = not topic.structured
         self._names = topic.names
 
-    def add(self, value: Value, key: Key, moment: datetime | int | None, headers: Headers) -> int:
-        """Take a record, if at first sight it is one of this topic, and say about how many bytes it holds.
+    def add(self, value: Value, key: Key, moment: Moment | None, headers: Headers) -> int:
+        """Add a record if it appears to fit this topic, and return its approximate size in bytes.
 
-        What only the columns show comes out when it is sent.
+        Errors that only the columns show are raised when the buffer is sent.
         """
-        # Exact types first: asking whether something is a Mapping costs more than all the rest.
+        # Exact types first: the check for a Mapping costs more than everything else here.
         if type(value) is bytes and self._bytes_only:
             size = _RECORD + len(value)
         else:
@@ -55,7 +57,7 @@ class Buffer:
                 _refuse(self._topic, value)
             size = weight(value)
         if moment is not None or headers is not None:
-            self._add_beside(moment, headers)
+            self._add_optional(moment, headers)
         if key is not None:
             _put(self._keys, len(self.values), key)
         self.values.append(value)
@@ -63,7 +65,7 @@ class Buffer:
         return size
 
     def batch(self, topic: Topic, rows: Sequence[int] | None = None) -> pa.RecordBatch:
-        """The records, or those with these numbers, as columns of the topic as it is now; what no record has is left out."""
+        """The records, or those with these numbers, as columns of the topic as it is now; columns that no record has are left out."""
         columns: list[list[Any]] = [self.values, self._keys, self._times, self._headers]
         for column in columns:
             if column:
@@ -72,15 +74,20 @@ class Buffer:
             columns = [[column[row] for row in rows] if column else [] for column in columns]
         return batch_of(topic, Columns(*columns), self.opened_at)
 
-    def _add_beside(self, moment: datetime | int | None, headers: Headers) -> None:
+    def _add_optional(self, moment: Moment | None, headers: Headers) -> None:
         if headers is not None and not isinstance(headers, Mapping):
             raise SchemaError(f"headers={headers!r} are not headers", hint='give a dict of names and bytes: {"trace": b"..."}')
         if moment is not None:
-            if not isinstance(moment, datetime | int):
-                raise SchemaError(f"time={moment!r} is not a time", hint="give a datetime, or microseconds since 1970 as an int")
-            _put(self._times, len(self.values), to_microseconds(moment))
+            _put(self._times, len(self.values), self._moment(moment))
         if headers is not None:
             _put(self._headers, len(self.values), headers)
+
+    def _moment(self, moment: Moment) -> datetime:
+        own = self._topic.time
+        try:
+            return to_datetime(microseconds_of(moment, None if own is None else unit_of(self._topic.columns.field(own))))
+        except ValueError as error:
+            raise SchemaError(f"time={moment!r}: {error}", hint='give a datetime, or ISO 8601 text: "2026-01-01T12:00:00Z"') from error
 
 
 def _put(column: list[Any], number: int, value: object) -> None:
@@ -90,7 +97,7 @@ def _put(column: list[Any], number: int, value: object) -> None:
 
 
 def weight(value: object) -> int:
-    """About how many bytes a value holds; what is nested counts too.
+    """The approximate size of a value in bytes, nested values included.
 
     >>> weight({"url": "/a", "count": 3})
     74
@@ -109,16 +116,16 @@ def weight(value: object) -> int:
 
 
 class Columns(NamedTuple):
-    """The parts of records, each in a list; an empty one says that no record has that part."""
+    """The parts of records, each in a list; an empty list means that no record has that part."""
 
     values: list[Value]
     keys: list[Key]
-    times: list[int | None]
+    times: list[datetime | None]
     headers: list[Headers]
 
 
 def batch_of(topic: Topic, records: Columns, sent_at: int) -> pa.RecordBatch:
-    """Records as the columns of their topic; what no record has is left out. `sent_at` is the time of those that have none."""
+    """Records as the columns of their topic; columns that no record has are left out. `sent_at` is the time of records without one."""
     values, keys, times, headers = records
     try:
         columns = _values(topic, values)
@@ -131,11 +138,11 @@ def batch_of(topic: Topic, records: Columns, sent_at: int) -> pa.RecordBatch:
         if (topic.structured or columns["value"].null_count) and None in values:
             columns["_tombstone"] = pa.array([value is None for value in values])
         return pa.record_batch(columns)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError, AttributeError) as error:
+    except UNFIT as error:
         raise SchemaError(
             f"a record does not fit topic {topic.name!r}: {error}",
             why="nothing of it was written",
-            hint=f"the topic's columns are {ddl(topic.columns)}",
+            hint=f"the topic's columns are {declared(topic.columns)}",
         ) from error
 
 
@@ -147,13 +154,14 @@ def _values(topic: Topic, values: list[Value]) -> dict[str, pa.Array]:
             plain = [value.get("value") if isinstance(value, Mapping) else value for value in values]
             return {"value": pa.array(plain, pa.binary())}
     rows = [{} if value is None else value for value in values]
-    return {column.name: column_of([row.get(column.name) for row in rows], column.type) for column in topic.columns}  # type: ignore[union-attr]
+    return {column.name: column_of([row.get(column.name) for row in rows], column) for column in topic.columns}  # type: ignore[union-attr]
 
 
-def _times(topic: Topic, times: list[int | None], values: list[Value], sent_at: int) -> dict[str, pa.Array]:
+def _times(topic: Topic, times: list[datetime | None], values: list[Value], sent_at: int) -> dict[str, pa.Array]:
     if topic.time is None:
-        return {"_time": pa.array([sent_at if moment is None else moment for moment in times], TIMESTAMP)}
-    return {topic.time: column_of(_beside(topic.time, times, values), topic.columns.field(topic.time).type)}
+        return {"_time": pa.array([to_datetime(sent_at) if moment is None else moment for moment in times], TIMESTAMP)}
+    field = topic.columns.field(topic.time)
+    return {topic.time: column_of(_combined(field, times, values), field)}
 
 
 def _keys(topic: Topic, keys: list[Key], values: list[Value]) -> dict[str, pa.Array]:
@@ -163,17 +171,23 @@ def _keys(topic: Topic, keys: list[Key], values: list[Value]) -> dict[str, pa.Ar
     columns = {}
     for place, name in enumerate(topic.key):
         given = [None if part == (None,) else part[place] for part in parts if _fitting(topic, part)]
-        columns[name] = column_of(_beside(name, given, values), topic.columns.field(name).type)
+        field = topic.columns.field(name)
+        columns[name] = column_of(_combined(field, given, values), field)
     return columns
 
 
-def _beside(name: str, given: Sequence[object], values: list[Value]) -> list[object]:
-    """A column from what was given beside the values (a tombstone has nothing else) and from the values themselves."""
-    written = [value.get(name) if isinstance(value, Mapping) else None for value in values]
+def _combined(field: pa.Field, given: Sequence[object], values: list[Value]) -> list[object]:
+    """A column from separately given values (a tombstone has nothing else) and from the records' own values."""
+    written = [value.get(field.name) if isinstance(value, Mapping) else None for value in values]
     for one, other in zip(given, written, strict=True):
-        if one is not None and other is not None and one != (to_microseconds(other) if isinstance(other, datetime) else other):
-            raise ValueError(f"{one!r} was given beside the record, whose column {name!r} says {other!r}")
+        if one is not None and other is not None and _plain(one, field) != _plain(other, field):
+            raise ValueError(f"{one!r} was given with the record, whose column {field.name!r} has {other!r}")
     return [other if one is None else one for one, other in zip(given, written, strict=True)]
+
+
+def _plain(value: object, field: pa.Field) -> object:
+    """A value in the form used for comparing two values."""
+    return microseconds_of(value, unit_of(field)) if pa.types.is_timestamp(field.type) else value
 
 
 def _fitting(topic: Topic, part: tuple[object, ...]) -> bool:

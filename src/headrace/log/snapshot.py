@@ -1,4 +1,4 @@
-"""The latest record of every key at one moment, and the offsets to go on from: no gap, nothing twice."""
+"""The latest record of every key at one moment, and the offsets to continue from: no gap, nothing twice."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.core.errors import SchemaError
-from headrace.log.cursor import Cursor, Limits, Outcomes
-from headrace.log.latest import Keys, key_columns, latest_by_key
-from headrace.log.maintenance import maintenance_lock
-from headrace.log.partition import Partition
+from headrace.log.files.cursor import Cursor, Limits, Outcomes
+from headrace.log.files.partition import Partition
+from headrace.log.upkeep.latest import Keys, key_columns, latest_by_key
+from headrace.log.upkeep.maintenance import maintenance_lock
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`table` has the latest record per key, without keys whose latest is a tombstone; each partition goes on at its `next_offsets`."""
+    """`table` has the latest record per key, without keys whose latest record is a tombstone; each partition continues at its
+    `next_offsets`."""
 
     table: pa.Table
     next_offsets: Mapping[int, int]
 
 
 def snapshot_of(partition: Partition, outcomes: Outcomes | None) -> tuple[list[pa.RecordBatch], int]:
-    """The latest records of one partition, and the offset behind the last record that was looked at.
+    """The latest records of one partition, and the offset after the last record that was read.
 
-    Compaction of the partition waits meanwhile: it might else remove a record for one that comes after the snapshot.
+    Compaction of the partition waits meanwhile: otherwise it might remove a record in favor of one that comes after the snapshot.
     """
     with maintenance_lock(partition):
         state = partition.state()
         keys = partition.topic.key or ("_key",)
         first = _Scan(partition, outcomes, (state.start, state.visible), keys)
         count = sum(batch.num_rows for batch in first)
-        # An open transaction ends the snapshot before it, also if it is committed meanwhile.
+        # The snapshot ends before an open transaction, also if that is committed meanwhile.
         scan = partial(_Scan, partition, outcomes, (state.start, first.next))
         marks = latest_by_key(lambda: _keys(partition, scan(keys)), count)
         names = partition.layout.visible_columns()
@@ -50,7 +51,7 @@ def snapshot_of(partition: Partition, outcomes: Outcomes | None) -> tuple[list[p
 
 
 class _Scan:
-    """Goes over the committed records of a partition in a range of offsets; `next` is the offset behind it."""
+    """Reads the committed records of a partition in a range of offsets; `next` is the offset after it."""
 
     def __init__(self, partition: Partition, outcomes: Outcomes | None, offsets: tuple[int, int], columns: tuple[str, ...]) -> None:
         self._cursor = Cursor(partition, offsets[0], outcomes=outcomes)

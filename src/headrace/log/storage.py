@@ -1,13 +1,13 @@
-"""What producers, consumers and groups need of a log."""
+"""The parts of a log that producers, consumers and groups use."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from headrace.core.clock import Clock
-from headrace.log.group import Group
-from headrace.log.offsets import Offsets
-from headrace.log.partition import Partition
+from headrace.log.files.partition import Partition
+from headrace.log.groups.group import Group
+from headrace.log.groups.offsets import Offsets
 from headrace.log.topic import Topic
 from headrace.log.transactions import Transactions
 

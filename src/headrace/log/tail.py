@@ -9,17 +9,17 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.log.assignment import TopicPartition
 from headrace.log.consumer import Consumer, Place
-from headrace.log.layout import Layout
+from headrace.log.files.layout import BatchLayout
+from headrace.log.groups.assignment import TopicPartition
 from headrace.log.storage import Storage
 
 
 @dataclass(frozen=True)
 class Tail:
-    """What to show: all from `start` on, or without it the `last` records of each partition, or of one; never more than `limit`.
+    """The records to show: all from `start` on, or without it the `last` records of each partition, or of one; never more than `limit`.
 
-    `keep` filters, and sees every column; `columns` are shown. With `follow` it waits for more.
+    `keep` filters and sees every column; `columns` are shown. With `follow` it waits for more.
     """
 
     start: Place | None = None
@@ -32,11 +32,11 @@ class Tail:
 
 
 def tail(storage: Storage, topic: str, wanted: Tail) -> Iterator[pa.Table]:
-    """Records as they are found, up to what was the end when it began, or on and on."""
-    layout = Layout(storage.topic(topic))
+    """Records as they are found, up to the end as it was at the start, or without end."""
+    layout = BatchLayout(storage.topic(topic))
     shown = wanted.columns if wanted.columns is not None else layout.visible_columns()
     layout.schema(shown)
-    # The filter may ask for any column.
+    # The filter may use any column.
     read = tuple(dict.fromkeys((*(layout.visible_columns() if wanted.keep else ()), *shown, "_partition")))
     consumer = Consumer(storage)
     if wanted.partition is None:

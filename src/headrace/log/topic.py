@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from headrace.core.counts import counts
 from headrace.core.errors import LogError, SchemaError, SettingsError
-from headrace.core.schema import SchemaLike, ddl, schema
-from headrace.log.checksum import checksum
+from headrace.core.schema import SchemaLike, declared, schema
 from headrace.log.errors import CorruptLog
+from headrace.log.files.checksum import checksum
 
-RESERVED = ("_key", "_time", "_headers", "_tombstone", "_offset", "_partition")
+RESERVED = ("_key", "_time", "_headers", "_tombstone", "_offset", "_partition", "_sequence", "_appended_at")
 BYTES = pa.schema([pa.field("value", pa.binary())])
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -55,7 +55,7 @@ class TopicConfig:
         if self.segment_bytes < 1024:
             raise SettingsError(f"segment.bytes {self.segment_bytes} is too small", hint="use at least 1024")
         if self.max_message_bytes < 1:
-            raise SettingsError(f"max.message.bytes {self.max_message_bytes} lets no record in", hint="use at least 1")
+            raise SettingsError(f"max.message.bytes {self.max_message_bytes} admits no record", hint="use at least 1")
 
     @property
     def compacted(self) -> bool:
@@ -90,7 +90,7 @@ def _same_kind(name: str, value: int | str, present: int | str) -> int | str:
 
 @dataclass(frozen=True)
 class Topic:
-    """What a topic is. `columns` are the record's own; without a schema it is one column `value` of bytes."""
+    """The declaration of a topic. `columns` are the record's own; without a schema there is one column `value` of bytes."""
 
     name: str
     partitions: int
@@ -110,7 +110,7 @@ class Topic:
         for name in self.columns.names:
             if name in RESERVED:
                 raise SchemaError(
-                    f"column {name!r} of topic {self.name!r} has a name the log itself uses",
+                    f"column {name!r} of topic {self.name!r} has a name that the log itself uses",
                     hint=f"rename it; reserved: {', '.join(RESERVED)}",
                 )
         for name in (*self.key, *([self.time] if self.time else [])):
@@ -138,7 +138,7 @@ class Topic:
     def to_json(self) -> bytes:
         content = {
             "name": self.name, "id": self.id, "partitions": self.partitions, "created_at": self.created_at,
-            "columns": None if self.columns.equals(BYTES) else ddl(self.columns),
+            "columns": None if self.columns.equals(BYTES) else declared(self.columns),
             "key": list(self.key), "time": self.time, "config": self.config.settings(),
         }  # fmt: skip
         text = json.dumps(content, sort_keys=True)
@@ -149,7 +149,7 @@ class Topic:
         found = _parsed(data)
         if found is None:
             raise CorruptLog(
-                f"{path} is not what was written",
+                f"{path} has been changed or damaged",
                 why="the topic's columns and settings are in it",
                 hint="restore the file from a copy; the segments are untouched",
             )
@@ -184,7 +184,7 @@ def check_name(name: str, kind: str = "topic") -> None:
 
     >>> check_name("page_views")
     """
-    if not _NAME.fullmatch(name) or name in (".", ".."):
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         article = "an" if kind.startswith("a") else "a"
         raise LogError(
             f"{name!r} is not {article} {kind} name", hint="use 1 to 249 of letters, digits, '.', '_' and '-', but not '.' or '..'"

@@ -1,8 +1,8 @@
-"""How transactions end: one durable record is the decision, and every reader asks for it.
+"""The outcome of transactions: one durable record is the decision, and every reader looks it up.
 
-A transaction's records lie in their partitions with the writer's id and the transaction's number. Committing syncs them and
-appends the decision to `__transactions`; there are no markers to place afterwards, so nothing can be half committed. A new
-generation of a writer aborts what the one before left open and fences it.
+A transaction's records are in their partitions with the writer's id and the transaction's number. A commit syncs them and appends the
+decision to `__transactions`. No markers are placed afterwards, so nothing can be half committed. A new generation of a writer aborts what
+the previous one left open and fences it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.core.clock import Clock
+from headrace.core.disk import Disk, Lock
 from headrace.core.schema import schema
 from headrace.log.bell import Watch
-from headrace.log.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
-from headrace.log.disk import Disk, Lock
 from headrace.log.errors import DiskFailed, Fenced
-from headrace.log.frame import Frame
-from headrace.log.partition import Appended, Partition
+from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
+from headrace.log.files.frame import Frame
+from headrace.log.files.partition import Appended, Partition
+from headrace.log.files.stable import settled_before, stable_end
+from headrace.log.files.writers import Author
 from headrace.log.topic import Topic, TopicConfig
-from headrace.log.writers import Author
 
 TOPIC = Topic(
     "__transactions", partitions=1, columns=schema("id string, writer bigint, generation bigint, transaction bigint, committed boolean"),
@@ -42,8 +43,8 @@ class _Writer:
 class Transactions:
     """The decisions on all transactions of a log, folded from their topic as it grows. Threads may share it.
 
-    A decision is an append of its writer, numbered by its transaction: of two under one number the log keeps the first, also if
-    that one is not visible yet because whoever made it died before it was durable.
+    A decision is an append of its writer, numbered by its transaction. Of two with the same number the log keeps the first, even if that
+    one is not visible yet because its process died before it was durable.
     """
 
     def __init__(self, disk: Disk, locks: Path, partition: Partition, clock: Clock, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
@@ -55,9 +56,10 @@ class Transactions:
         self._folding = threading.RLock()
         self._cursor = Cursor(partition, 0)
         self._writers: dict[int, _Writer] = {}
+        self._stable: dict[tuple[str, int], int] = {}
 
     def begin_generation(self, writer: int) -> int:
-        """Become the only writer with this id: the generation before is fenced, its open transaction aborted."""
+        """Become the only writer with this id: the previous generation is fenced and its open transaction aborted."""
         with self._lock_of(writer):
             return self._next_generation(writer)
 
@@ -68,7 +70,8 @@ class Transactions:
         return state.decided + 1
 
     def decide(self, writer: int, generation: int, transaction: int, *, commit: bool) -> bool:
-        """The moment a transaction takes effect as a whole, or not at all; says which. Durable when this returns; the first one holds."""
+        """Decide whether a transaction takes effect as a whole or not at all, and return the outcome. Durable when this returns; the first
+        decision holds."""
         with self._lock_of(writer):
             state = self._newest(writer)
             self._refuse_old(writer, generation, state)
@@ -78,11 +81,11 @@ class Transactions:
             return transaction not in state.aborted
 
     def watch(self) -> Watch:
-        """What changes with every decision."""
+        """The word that changes with every decision."""
         return self._partition.watch()
 
     def settle(self) -> None:
-        """Make every decision visible that was written, also by writers that died before it was durable."""
+        """Make every written decision visible, also those of writers that died before theirs was durable."""
         self._partition.sync()
 
     def check(self, writer: int, generation: int) -> None:
@@ -90,7 +93,7 @@ class Transactions:
         self._refuse_old(writer, generation, self._newest(writer))
 
     def of(self, frame: Frame) -> str:
-        """How the transaction that a frame belongs to ended; one left open for too long is aborted here."""
+        """The outcome of the transaction that a frame belongs to; one that was open for too long is aborted here."""
         known = self._known(frame)
         if known == OPEN:
             self._newest(frame.writer)
@@ -103,6 +106,19 @@ class Transactions:
             known = self._known(frame)
         return known
 
+    def stable_end(self, partition: Partition) -> int:
+        """The offset up to which every transaction of a partition has ended: records below it read the same every time."""
+        end = partition.state().visible
+        if not self._partition.state().visible:
+            # No transaction ever began: each begins with a generation of its writer.
+            return end
+        place = partition.topic.id, partition.index
+        if place not in self._stable:
+            # A transaction older than the longest one allowed has ended, or ends when it is next read.
+            self._stable[place] = settled_before(partition, self._clock.now() - self._timeout)
+        self._stable[place] = stable_end(partition, self, self._stable[place])
+        return self._stable[place]
+
     def _known(self, frame: Frame) -> str:
         with self._folding:
             state = self._state(frame.writer)
@@ -114,15 +130,15 @@ class Transactions:
         while True:
             state = self._newest(writer)
             generation = state.generation + 1
-            # The next number is used up by an abort: whatever the old generation wrote under it, now or later, is void.
-            # If it turns out to be decided already, that decision is visible now, and the number after it is free.
+            # The abort uses up the next number: whatever the old generation wrote under it, now or later, is void. If that number turns out
+            # to be decided already, its decision is visible now, and the number after it is free.
             repeated = self._append(writer, generation, state.decided + 1, commit=False).repeated
             self._newest(writer)
             if not repeated:
                 return generation
 
     def _append(self, writer: int, generation: int, transaction: int, *, commit: bool) -> Appended:
-        # Compaction keeps the newest commit and every abort of a writer: all that is needed to tell any transaction's end.
+        # Compaction keeps the newest commit and every abort of a writer: enough to tell the outcome of any transaction.
         identity = f"{writer:x}" if commit else f"{writer:x}/{transaction}"
         row = {"id": identity, "writer": _signed(writer), "generation": generation, "transaction": transaction, "committed": commit}
         layout, now = self._partition.layout, self._clock.now()
@@ -130,7 +146,7 @@ class Transactions:
         return self._partition.append([stored], Author(writer, generation, transaction), durable=True)
 
     def _newest(self, writer: int) -> _Writer:
-        """What is decided about a writer by now."""
+        """The decisions about a writer so far."""
         with self._folding:
             while batches := self._cursor.read(Limits(), ("writer", "generation", "transaction", "committed")):
                 for batch in batches:
@@ -152,7 +168,7 @@ class Transactions:
         if generation < state.generation:
             raise Fenced(
                 f"writer {writer:x} of generation {generation} was replaced by generation {state.generation}",
-                why="two writers under one id would store things twice",
+                why="two writers with one id would store records twice",
                 hint="stop this one, or give each its own transactional id",
             )
 
@@ -162,7 +178,7 @@ class Transactions:
             return self._disk.lock(path)
         except OSError as error:
             raise DiskFailed(
-                f"opening of {path} failed: {error.strerror}", why="nothing was decided", hint="free space, then try again"
+                f"{path} could not be opened: {error.strerror}", why="nothing was decided", hint="free space, then try again"
             ) from error
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.disk import PosixLock
 from headrace.core.processes import DRIVER, end_remnants, identity
 from headrace.jobs.directory import JobDirectory
-from headrace.log.disk import PosixLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from headrace.log.disk import PosixLock
+from headrace.core.disk import PosixLock
 
 lock = PosixLock(Path(sys.argv[1]))
 lock.acquire()
@@ -65,7 +65,7 @@ def test_a_frozen_process_of_a_dead_driver_that_holds_a_lock_of_the_log_is_ended
     start: Start, dead: str, tmp_path: Path
 ) -> None:
     place, lock = JobDirectory(tmp_path, "clicks"), PosixLock(tmp_path / "append.lock")
-    worker = start(HOLD, str(tmp_path / "append.lock"), "headrace.spark.nursery", driver=dead)
+    worker = start(HOLD, str(tmp_path / "append.lock"), "headrace.spark.workers.fork_server", driver=dead)
     worker.send_signal(signal.SIGSTOP)
     with place.held():
         (place.path / "driver").write_text(dead)
@@ -77,20 +77,20 @@ def test_a_frozen_process_of_a_dead_driver_that_holds_a_lock_of_the_log_is_ended
 
 def test_nothing_of_a_driver_that_lives_is_ended(start: Start) -> None:
     driver = start(WAIT)
-    worker = start(WAIT, "headrace.spark.nursery", driver=identity(driver.pid))
+    worker = start(WAIT, "headrace.spark.workers.fork_server", driver=identity(driver.pid))
     end_remnants(identity(driver.pid))
     assert worker.poll() is None
 
 
 def test_nothing_is_ended_for_a_driver_that_is_not_known(start: Start) -> None:
-    worker = start(WAIT, "headrace.spark.nursery", driver="")
+    worker = start(WAIT, "headrace.spark.workers.fork_server", driver="")
     for torn in ("", "-", "\0\0\0", "4194305-1"):
         end_remnants(torn)
     assert worker.poll() is None
 
 
 def test_programs_of_the_users_own_and_processes_of_other_drivers_are_left_alone(start: Start, dead: str) -> None:
-    own, other = start(WAIT, driver=dead), start(WAIT, "headrace.spark.nursery", driver=f"{dead}1")
+    own, other = start(WAIT, driver=dead), start(WAIT, "headrace.spark.workers.fork_server", driver=f"{dead}1")
     end_remnants(dead)
     assert (own.poll(), other.poll()) == (None, None)
 

@@ -54,14 +54,14 @@ def test_the_file_is_found_from_a_folder_below_it(project):
 
 
 def test_the_environment_wins_over_the_file_and_an_argument_over_both(project):
-    write(project, 'master = "local[1]"\nkafka = "file:9092"\ndriver_memory = "2g"')
-    settings = load_settings(environment={"HEADRACE_MASTER": "local[2]", "HEADRACE_KAFKA": "environment:9092"}, kafka="argument:9092")
-    assert (settings.driver_memory, settings.master, settings.kafka) == ("2g", "local[2]", "argument:9092")
+    write(project, 'master = "local[1]"\nlog_level = "error"\ndriver_memory = "2g"')
+    settings = load_settings(environment={"HEADRACE_MASTER": "local[2]", "HEADRACE_LOG_LEVEL": "info"}, log_level="debug")
+    assert (settings.driver_memory, settings.master, settings.log_level) == ("2g", "local[2]", "debug")
 
 
 def test_an_argument_of_none_counts_as_not_given(project):
-    write(project, 'kafka = "file:9092"')
-    assert load_settings(environment={}, kafka=None).kafka == "file:9092"
+    write(project, 'driver_memory = "3g"')
+    assert load_settings(environment={}, driver_memory=None).driver_memory == "3g"
 
 
 def test_home_is_relative_to_the_file_in_the_file_and_to_the_working_directory_elsewhere(project):
@@ -93,7 +93,7 @@ def test_a_key_that_resembles_nothing_is_refused_with_the_list_of_settings(proje
     write(project, text)
     with pytest.raises(SettingsError, match="there is no setting") as refusal:
         load_settings(environment={})
-    assert "home, master, kafka" in refusal.value.hint
+    assert "home, master, driver_memory" in refusal.value.hint
     assert refusal.value.where.endswith("line 1")
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.log.assignment import assigned, ranges, sticky
+from headrace.log.groups.assignment import assigned, ranges, sticky
 from tests.support.examples import examples
 
 MEMBERS = st.sets(st.sampled_from([f"m{number}" for number in range(8)]), min_size=1)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.log import Log
-from headrace.log.awake import Awake
 from headrace.log.errors import LogClosed
+from headrace.log.files.awake import Awake
 
 
 def descriptors(path: Path) -> int:

@@ -5,12 +5,13 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from headrace.core.clock import to_datetime
 from headrace.log import Log
-from headrace.log.compaction import Compaction
-from headrace.log.cursor import Cursor, Limits
 from headrace.log.errors import CorruptLog
-from headrace.log.maintenance import maintenance_lock
-from headrace.log.segment import MERGING
+from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.segment import MERGING
+from headrace.log.upkeep.compaction import Compaction
+from headrace.log.upkeep.maintenance import maintenance_lock
 
 COMPACT = {"cleanup.policy": "compact"}
 
@@ -108,7 +109,9 @@ def test_headers_times_and_columns_survive(log, clock):
     with log.producer() as producer:
         for number in range(4):
             producer.send(
-                "a", {"id": f"i{number % 3}", "n": number, "at": None if number == 2 else start + number}, headers={"h": b"%d" % number}
+                "a",
+                {"id": f"i{number % 3}", "n": number, "at": None if number == 2 else to_datetime(start + number)},
+                headers={"h": b"%d" % number},
             )
             producer.send("b", b"v%d" % number, key=b"k%d" % (number % 3), headers={"h": b"x"} if number == 3 else None)
             producer.flush()

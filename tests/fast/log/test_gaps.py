@@ -9,7 +9,7 @@ import pytest
 from headrace.core.clock import ManualClock
 from headrace.log import Log
 from headrace.log.errors import CorruptLog
-from headrace.log.segment import Segment
+from headrace.log.files.segment import Segment
 from headrace.testing.disk import Machine
 
 BATCHES, ROWS = 3, 4

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from headrace.log.errors import Fenced
+from tests.support.examples import seeds
 from tests.support.groups import send
 
 
@@ -99,7 +100,7 @@ class Story:
         assert {(index, offset) for index, end in enumerate(ends) for offset in range(end)} == set(self.processed)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_whatever_happens_no_partition_has_two_readers_and_no_record_is_left_out(seed, log, open_log, clock):
     story = Story(seed, log, open_log, clock)
     for _ in range(120):

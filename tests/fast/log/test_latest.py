@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.log.latest import Marks, latest_by_key
+from headrace.log.upkeep.latest import LatestRecords, latest_by_key
 
 NUMBERS = st.lists(st.integers(0, 200), unique=True)
 KEYS = st.lists(st.lists(st.sampled_from([None, b"", b"a", b"b", b"ab", *(b"key-%d" % number for number in range(30))])), max_size=8)
@@ -13,7 +13,7 @@ KEYS = st.lists(st.lists(st.sampled_from([None, b"", b"a", b"b", b"ab", *(b"key-
 
 @given(NUMBERS, st.integers(0, 200), st.integers(0, 200))
 def test_a_mark_is_found_where_it_was_set(numbers, first, last):
-    marks = Marks(201)
+    marks = LatestRecords(201)
     marks.set(pa.array(numbers, pa.int64()).to_numpy())
     assert marks.between(first, max(first, last)).tolist() == [number in numbers for number in range(first, last)]
 

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from headrace.core.disk import PosixDisk, PosixFile
 from headrace.core.errors import LogError
 from headrace.log import Log
-from headrace.log.disk import PosixDisk, PosixFile
+from tests.support.processes import PATIENCE
 
 
 class SlowDisk(PosixDisk):
@@ -31,9 +32,9 @@ class SlowFile(PosixFile):
     def sync(self) -> None:
         if not self._disk.go_on.is_set():
             self._disk.syncing.set()
-        assert self._disk.go_on.wait(30)
+        assert self._disk.go_on.wait(PATIENCE)
         if self._disk.at_once is not None:
-            self._disk.at_once.wait(30)
+            self._disk.at_once.wait(PATIENCE)
         super().sync()
 
 
@@ -82,7 +83,7 @@ def test_without_linger_what_comes_while_a_record_is_stored_is_stored_together(t
     disk.go_on.clear()
     with log.producer(linger="0s") as producer:
         first = producer.send("a", b"first")
-        assert disk.syncing.wait(30)
+        assert disk.syncing.wait(PATIENCE)
         others = [producer.send("a", b"%d" % number) for number in range(100)]
         assert not first.done()
         disk.go_on.set()

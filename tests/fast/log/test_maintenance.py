@@ -9,7 +9,7 @@ import pytest
 from headrace.core import failpoints
 from headrace.log import Log
 from headrace.log.errors import DiskFailed, UnknownTopic
-from headrace.log.maintenance import maintenance_lock
+from headrace.log.upkeep.maintenance import maintenance_lock
 
 
 def send(log, topic, count, key=None, size=200):

@@ -3,7 +3,6 @@
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 from random import Random
 
@@ -12,13 +11,14 @@ import pytest
 
 from headrace.core import failpoints
 from headrace.core.clock import ManualClock
+from headrace.core.disk import PosixDisk
 from headrace.log import Log
-from headrace.log.disk import PosixDisk
 from headrace.log.errors import CorruptLog, DiskFailed, RecordLost, TopicDeleted
-from headrace.log.head import Head
-from headrace.log.writers import Author, named
+from headrace.log.files.head import Head
+from headrace.log.files.writers import Author, named
 from headrace.testing.disk import Crash, Machine
-from tests.support.examples import examples
+from tests.support.examples import seeds
+from tests.support.processes import until
 
 HOME = Path("/log")
 NOBODY = Author()
@@ -167,7 +167,7 @@ def test_half_an_append_is_not_kept(machine):
     crash_at(machine, "sync")
     crash(lambda: append(log, *[bytes([65 + number]) * 400 for number in range(6)]))
     found = set()
-    for seed in range(examples(40)):
+    for seed in seeds(320):
         copy = Machine(Random(seed), machine.root.restart(Random(seed), 0.7))
         copy.boots = 2
         found.add(tuple(values(process(copy))))
@@ -211,9 +211,7 @@ def test_a_segment_is_not_closed_beside_a_sync_that_fails(tmp_path, failing):
 
     thread = threading.Thread(target=send)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not failpoints.hits["disk.sync.before"] and time.monotonic() < deadline:
-        pass
+    until(lambda: bool(failpoints.hits["disk.sync.before"]))
     partition.roll()
     thread.join()
     assert len(errors) == 1

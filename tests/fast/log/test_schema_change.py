@@ -72,7 +72,7 @@ def test_offsets_keys_and_order_are_kept_over_a_change(log):
         ("url string, user int", "column 'user' cannot be changed or removed"),
         ("url string not null, user string", "column 'url' cannot be changed or removed"),
         ("url string, user string, extra int not null", "a new column cannot be NOT NULL"),
-        ("url string, user string, _time timestamp", "'_time' of topic 'views' has a name the log itself uses"),
+        ("url string, user string, _time timestamp", "'_time' of topic 'views' has a name that the log itself uses"),
     ],
 )
 def test_a_change_that_stored_records_do_not_bear_is_refused(log, schema, fact):

@@ -341,3 +341,44 @@ def test_other_threads_records_are_in_a_transaction_or_refused(tmp_path):
     assert all(delivery.done() for delivery in deliveries)
     assert {record["_offset"] for record in committed} <= placed
     assert [int(record["value"]) for record in committed] == sorted({int(record["value"]) for record in committed})
+
+
+def test_a_reader_from_the_end_gets_a_transaction_that_was_open_when_it_began(tmp_path):
+    log = Log(tmp_path)
+    log.create_topic("t", schema="n int")
+    with log.producer(transactional_id="t") as producer:
+        producer.begin_transaction()
+        producer.send("t", {"n": 1})
+        producer.flush()
+        log.append_epoch("t", pa.table({"n": pa.array([2], pa.int32())}), writer="w", epoch=1)
+        reader = log.consumer("t", start="end")
+        assert reader.poll(timeout="0s") is None
+        producer.commit_transaction()
+    found = reader.poll(timeout="5s")
+    assert found is not None
+    assert found.column("n").to_pylist() == [1, 2]
+
+
+def test_what_is_stable_is_found_in_the_last_segments_and_ends_before_the_first_open_transaction(tmp_path):
+    clock = ManualClock()
+    log = Log(tmp_path, clock=clock)
+    log.create_topic("t", schema="n int, text string", config={"segment.bytes": 1024})
+    with log.producer(transactional_id="done") as producer:
+        for number in range(20):
+            producer.begin_transaction()
+            producer.send("t", {"n": number, "text": "x" * 300})
+            producer.flush()
+            producer.abort_transaction() if number % 3 else producer.commit_transaction()
+            clock.advance(timedelta(seconds=10))
+    with suppress(Fenced), log.producer(transactional_id="open") as producer:
+        producer.begin_transaction()
+        producer.send("t", {"n": 20, "text": ""})
+        producer.flush()
+        for epoch in range(3):
+            log.append_epoch("t", pa.table({"n": pa.array([21], pa.int32()), "text": ["y" * 300]}), writer="w", epoch=epoch)
+        place = log.partition(log.topic("t"), 0)
+        assert Log(tmp_path, clock=clock).transactions.stable_end(place) == 20
+        assert log.transactions.stable_end(place) == 20
+        # Left open for too long it is aborted, and holds nobody up.
+        clock.advance(timedelta(seconds=61))
+        assert log.transactions.stable_end(place) == 24

@@ -1,0 +1,1 @@
+"""The files of a partition: segments, frames, index, appends, recovery."""

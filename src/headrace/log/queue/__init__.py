@@ -1,0 +1,1 @@
+"""A topic as a queue: messages, acknowledgement, redelivery, dead letters."""
