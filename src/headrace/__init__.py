@@ -1,6 +1,6 @@
 """The public names of Headrace, loaded when first used: importing it starts no JVM and loads no engine.
 
-To add a name, write it in `_HOME` and in the block for type checkers; a test holds the two together.
+To add a name, write it in `_HOME` and in the block for type checkers; a test checks that both agree.
 """
 
 from __future__ import annotations
@@ -46,24 +46,25 @@ if TYPE_CHECKING:
     from headrace.core.settings import load_settings as load_settings
     from headrace.log import LogTopic as log  # noqa: F401, N813 - hr.log("topic"), which gives one
     from headrace.log.consumer import Consumer as Consumer
-    from headrace.log.group_consumer import GroupConsumer as GroupConsumer
+    from headrace.log.groups.consumer import GroupConsumer as GroupConsumer
     from headrace.log.log import Log as Log
     from headrace.log.producer import Producer as Producer
     from headrace.log.topic import Topic as Topic
     from headrace.log.topic import TopicConfig as TopicConfig
-    from headrace.plan.own import Aggregate as Aggregate
+    from headrace.plan.aggregates.user_aggregate import Aggregate as Aggregate
     from headrace.schema.formats import avro as avro
     from headrace.schema.formats import protobuf as protobuf
+    from headrace.serve.client import connect as connect
     from headrace.testing.driver import TestDriver as TestDriver
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Aggregate": "headrace.plan.own",
+    "Aggregate": "headrace.plan.aggregates.user_aggregate",
     "App": "headrace.app",
     "ConnectorError": "headrace.core.errors",
     "Consumer": "headrace.log.consumer",
-    "GroupConsumer": "headrace.log.group_consumer",
+    "GroupConsumer": "headrace.log.groups.consumer",
     "HeadraceError": "headrace.core.errors",
     "JobError": "headrace.core.errors",
     "Log": "headrace.log.log",
@@ -83,6 +84,7 @@ _HOME = {
     "avro": "headrace.schema.formats",
     "bounded": "headrace.api.windows",
     "calendar": "headrace.api.windows",
+    "connect": "headrace.serve.client",
     "connector": "headrace.connectors.registered",
     "count_window": "headrace.api.windows",
     "custom": "headrace.api.windows",
@@ -112,7 +114,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     module = import_module(_HOME[name])
-    # `log` is a function to those who call it, and a folder to those who import it.
+    # `log` is a function to its callers, and a folder to its importers.
     value = module if name == "log" else getattr(module, name)
     globals()[name] = value
     return value

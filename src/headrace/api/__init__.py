@@ -1,1 +1,1 @@
-"""What the user writes in Python: every method only builds plan nodes."""
+"""The Python front end: every method only builds plan nodes."""

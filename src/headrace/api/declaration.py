@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -15,11 +16,13 @@ from headrace.core.names import Names, listed
 from headrace.core.schema import SchemaLike, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
-from headrace.plan.aggregates import check_own
+from headrace.plan.aggregates.checked import check_own
+from headrace.plan.aggregates.user_aggregate import Aggregate
+from headrace.plan.alerts import Alert
 from headrace.plan.nodes import Node, Source, column
-from headrace.plan.own import Aggregate
 from headrace.plan.plan import Output, Plan, Sink, View
 from headrace.plan.sinks import check_target, folding_key
+from headrace.plan.source_time import event_time
 from headrace.plan.tables import ToTable
 from headrace.plan.watermarks import Bounded, LossBudget, Watermark
 
@@ -32,6 +35,7 @@ class Declaration:
         self._names: Counter[str] = Counter()
         self._sources: dict[str, Source] = {}
         self._outputs: dict[str, Output] = {}
+        self._alerts: dict[str, Alert] = {}
         self.aggregates: dict[str, Aggregate] = {}
 
     @says_where
@@ -39,7 +43,8 @@ class Declaration:
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
         late: str = "side", source: Any = None, align: Duration | None = None,
     ) -> Stream:  # fmt: skip
-        """A stream of a topic's records. `time` is the column with the event time, `watermark` how far behind it may come.
+        """A stream of a topic's records. `time` is the event time, a column or a Spark SQL expression over columns, such as
+        `timestamp_millis(ts)`; `watermark` says how far behind it records may come.
 
         With `source`, as `hr.kafka("topic", ...)`, the records come from another system.
 
@@ -49,19 +54,23 @@ class Declaration:
         With `align` a job reads it at most so much event time ahead of the slowest other stream that is not idle.
         """
         at = caller()
-        keys, length = listed(key), None if align is None else duration(align)
-        node = Source(name, schema_of(schema), at, keys, time, watermark, late, source, length)
+        columns, keys, length = schema_of(schema), listed(key), None if align is None else duration(align)
+        moment = None if time is None else event_time(time, name, columns, at)
+        node = Source(name, columns, at, keys, moment, watermark, late, source, length)
         self._check_source(node)
         if source is not None:
+            if not hasattr(source, "input"):
+                raise PlanError(
+                    f"source={source!r} of stream {name!r} cannot be read", hint='source=hr.kafka("topic", servers="...")', where=at
+                )
             source.check(node.columns)
         self._sources[name] = node
         return Stream(self, node)
 
     def table(self, name: str, schema: SchemaLike, *, key: Names, source: Any) -> Table:
-        """A topic of another system as a table: its latest record of each key holds, and a record without a value removes its key.
+        """Declare a table: the latest record of each key of a topic of another system. A record without a value removes its key.
 
-        With `source=hr.kafka("users", ...)` that is a compacted topic and its tombstones. Records of a key count in the order of the
-        topic.
+        With `source=hr.kafka("users", ...)` that is a compacted topic. Records of a key apply in the order of the topic.
         """
         at, keys = caller(), listed(key)
         if not keys or not hasattr(source, "as_table"):
@@ -73,12 +82,12 @@ class Declaration:
 
     @says_where
     def view(self, name: str, stream: Stream, *, key: Names = ()) -> None:
-        """Keep results as a table that readers query under `name`. `key` is needed where the results have none of their own.
+        """Keep results as a table that readers query under `name`. Give `key` if the results have no key of their own.
 
-        Under a key that does not hold their own key, a view has the latest of the results, by event time.
+        With a key that lacks columns of the results' own key, the view has the latest result for each value, by event time.
         """
         at = caller()
-        node = node_of(stream, f"view {name!r}")
+        node = node_of(stream, f"view {name!r}", self)
         keys = listed(key) or node.keys
         if not keys:
             raise PlanError(
@@ -97,9 +106,11 @@ class Declaration:
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
         """Write the records of a stream, or the changes of a table, to another system, each epoch once.
 
-        Where the target has a key that does not hold the results' own, it gets the latest of the results, by event time.
+        If the target has a key that lacks columns of the results' own key, it gets the latest result for each value, by event time.
         """
-        at, node = caller(), node_of(stream, f"a sink to {target}")
+        at, node = caller(), node_of(stream, f"a sink to {target}", self)
+        if name is not None and not isinstance(name, str):
+            raise PlanError(f"a sink to {target} is called {name!r}", hint='give a text: name="alerts"', where=at)
         called = name or self.step_name(f"{node.name}.sink")
         key = folding_key(node, check_target(called, node, target, at))
         if key and not (node.keys and set(node.keys) <= set(key)):
@@ -108,21 +119,48 @@ class Declaration:
 
     @says_where
     def aggregate(self, name: str, function: Aggregate) -> None:
-        """Let `agg` know an aggregate function of your own: afterwards `agg(mean="geometric_mean(price)")` works."""
+        """Register an aggregate function of your own: afterwards `agg(mean="geometric_mean(price)")` works."""
         check_own(name, function, caller())
         self.aggregates[name.lower()] = function
 
-    def plan(self) -> Plan:
-        """What was declared so far."""
-        return Plan(self.name, tuple(self._outputs.values()))
+    @says_where
+    def alert(self, condition: str, *, for_: Duration = "0 seconds", message: str, name: str | None = None) -> None:
+        """Tell when a condition over the facts of the job has held for a while, and when it does not any longer: once each.
 
-    def step_name(self, base: str) -> str:
-        """A name for a step: the same for the same declaration, whatever else the app has."""
+        `condition` compares facts with numbers, as in `"late_share > 0.01 and in_rate > 10"`. Alerts go to the log, to the settings
+        `alert_webhook` and `alert_mail`, and to the page. One that has the name of a built-in one replaces it.
+        """
+        called = name or condition
+        if called in self._alerts:
+            raise PlanError(f"two alerts are called {called!r}", hint="give one of them another name=", where=caller())
+        self._alerts[called] = Alert(called, condition, duration(for_), message, caller())
+
+    def plan(self) -> Plan:
+        """The plan of what was declared so far; raises what a run would refuse."""
+        return Plan(self.name, tuple(self._outputs.values()), tuple(self._alerts.values()))
+
+    def step_name(self, base: str, name: str | None = None) -> str:
+        """A name for a step: the one that the user chose, or one after what the step reads."""
+        if name is not None:
+            return self._chosen_name(name)
         self._names[base] += 1
         return base if self._names[base] == 1 else f"{base}#{self._names[base]}"
 
+    def _chosen_name(self, name: str) -> str:
+        at = caller()
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            raise PlanError(f"a step is called {name!r}", hint="use letters, digits, _ and -, with a letter first", where=at)
+        self._names[name] += 1
+        if self._names[name] > 1:
+            raise PlanError(f"two steps are called {name!r}", why="state is found by its name", hint="give each its own", where=at)
+        return name
+
+    def first_rows(self, node: Node) -> pa.Table | None:
+        """Some rows of a node, for a notebook; None where nothing keeps them."""
+        return None
+
     def _latest(self, node: Node, key: tuple[str, ...], at: str | None) -> ToTable:
-        """Records of one key lie on many shards: one must decide which is the latest."""
+        """Records of one key are on many shards: one shard must decide which is the latest."""
         return ToTable(self.step_name(f"{node.name}.table"), node.columns, at, node, key, None)
 
     def _output(self, output: Output, at: str | None) -> None:
@@ -150,16 +188,12 @@ class Declaration:
             )
         if node.watermark is not None and node.time is None:
             raise PlanError(
-                f"stream {node.name!r} has a watermark but no time", hint="name the column with the event time: time=", where=node.where
+                f"stream {node.name!r} has a watermark but no time", hint="say where the event time is: time=", where=node.where
             )
         if node.time is not None:
-            self._check_time(node, node.time)
+            self._check_watermark(node)
 
-    def _check_time(self, node: Node, time: str) -> None:
-        field = column(node, time, "time")
-        if str(field.type) not in ("timestamp[us, tz=UTC]", "timestamp[us]"):
-            raise PlanError(f"time {time!r} of stream {node.name!r} is {field.type}", hint="declare it as timestamp", where=node.where)
-        assert isinstance(node, Source)
+    def _check_watermark(self, node: Source) -> None:
         if node.watermark is not None and not isinstance(node.watermark, Bounded | LossBudget):
             raise PlanError(
                 f"watermark={node.watermark!r} of stream {node.name!r} is no watermark",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, node_of, refuse_twice, refuse_without_ttl, typed_field
+from headrace.api.arguments import Namer, columns_of, node_of, refuse_arity, refuse_twice, refuse_without_ttl, typed_field
+from headrace.api.joining import AsOf, JoinOptions, Near, Within, as_of, interval_join, join
+from headrace.api.lookups import Calls, Wanted, looked_up
+from headrace.api.matching import Sought, matched
+from headrace.api.scoring import Scored, scored
+from headrace.api.union import common_columns, retyped
+from headrace.core import html
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
@@ -16,23 +22,28 @@ from headrace.core.names import Names, listed
 from headrace.core.schema import SchemaLike, quoted, type_name
 from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
-from headrace.plan.clocked import ProcessingTime
 from headrace.plan.dedup import Dedup
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
+from headrace.plan.joins.join import INNER, On
+from headrace.plan.joins.remote_lookup import Answering
+from headrace.plan.meeting import Meeting
 from headrace.plan.nodes import Node, column
+from headrace.plan.picture import of_node
 from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.process import IN_TIME, Logic, Process
+from headrace.plan.sides import dead_of, late_of
 from headrace.plan.steps import OPERATION, Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
-from headrace.plan.top import Top, window_of
-from headrace.plan.windows import Window
+from headrace.plan.top import Top, TopOfFacts, window_of
+from headrace.plan.windows.kinds import Window
+from headrace.plan.windows.processing_time import ProcessingTime
 
 if TYPE_CHECKING:
     from headrace.api.aggregating import Grouped, Windowed
 
 
 class Stream:
-    """Facts as they happen. Every method gives a new stream or table; nothing runs."""
+    """Facts as they happen. Every method returns a new stream or table, and runs nothing."""
 
     def __init__(self, namer: Namer, node: Node) -> None:
         self.namer = namer
@@ -40,15 +51,17 @@ class Stream:
 
     @property
     def name(self) -> str:
+        """The name of its last step, as in the accounting."""
         return self.node.name
 
     @property
     def columns(self) -> pa.Schema:
+        """Its columns, as an Arrow schema."""
         return self.node.columns
 
     @says_where
     def where(self, condition: str) -> Stream:
-        """Only the records for which a Spark SQL condition is true."""
+        """Keep the records for which a Spark SQL condition is true; false and null are dropped, and counted as `filtered`."""
         at = caller()
         typed = self._typed(parse(condition, at))
         if typed.type is not None and not pa.types.is_boolean(typed.type) and not pa.types.is_null(typed.type):
@@ -56,7 +69,7 @@ class Stream:
         return self._then(lambda name: Where(name, self.columns, at, self.node, typed), "where")
 
     def select(self, *columns: str) -> Stream:
-        """These columns, as a Spark SQL select list: `select("url, upper(user) as user")`, or one text a column."""
+        """Keep or compute columns, as in a Spark SQL select list: `select("url, upper(user) as user")`, in one text or several."""
         at = caller()
         if not columns:
             raise PlanError(f"select() of {self.name!r} without a column", hint='name at least one: select("url")', where=at)
@@ -64,7 +77,7 @@ class Stream:
         return self._project([(name, self._typed(expression)) for name, expression in named], at, "select")
 
     def with_columns(self, **columns: str) -> Stream:
-        """All columns, and these besides or in place of those of the same name."""
+        """Add computed columns: `with_columns(tax="amount * 0.2")`. A column of the same name is replaced."""
         at = caller()
         made = {name: self._typed(parse(text, at)) for name, text in columns.items()}
         # Spark does not tell upper from lower case: Amount takes the place of amount.
@@ -73,43 +86,126 @@ class Stream:
         return self._project([*(kept | made).items()], at, "with_columns")
 
     def flat_map(self, array: str, into: str) -> Stream:
-        """One record for each element of an array, beside the other columns: `flat_map("split(text, ' ')", into="word")`."""
+        """Make one record of each element of an array, with the other columns: `flat_map("split(text, ' ')", into="word")`."""
         at = caller()
         typed = self._typed(parse(array, at))
-        if typed.type is None or not pa.types.is_list(typed.type):
+        if typed.type is None:
+            raise PlanError(
+                f"{array!r}: only Spark knows its type", why=typed.reason, hint=f"give it one: cast({array} as array<string>)", where=at
+            )
+        if not isinstance(into, str):
+            raise PlanError(f"flat_map({array!r}, into={into!r}) has no name for the elements", hint='into="word"', where=at)
+        if not pa.types.is_list(typed.type):
             raise PlanError(f"{array} is not an array", hint="give an expression that makes one, such as split(...)", where=at)
         element = pa.field(into, typed.type.value_type)
         columns = pa.schema([*(field for field in self.columns if field.name != into), element])
         return self._then(lambda name: Explode(name, columns, at, self.node, typed, into), "flat_map")
 
     def explode(self, column_name: str, into: str | None = None) -> Stream:
-        """One record for each element of an array column, under its name or under `into`."""
+        """Make one record of each element of an array column, under its own name or `into`."""
         return self.flat_map(quoted(column_name), into or column_name)
 
     @says_where
     def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:
-        """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; `schema` if it changes the columns."""
+        """Apply a function from a PySpark DataFrame to a PySpark DataFrame; give `schema` if it changes the columns."""
         at = caller()
         if not callable(function):
             raise PlanError(f"transform({function!r}) is no function", hint="give one from a DataFrame to a DataFrame", where=at)
+        refuse_arity(function, ("frame",), f"transform(...) of {self.name!r}", at)
         columns = self.columns if schema is None else schema_of(schema)
         return self._then(lambda name: Transform(name, columns, at, self.node, function), "transform")
 
     def union(self, *others: Stream) -> Stream:
-        """The records of this stream and others with the same columns."""
+        """Combine the records of this stream and others with the same columns. `null as x` takes the type of x in the others."""
         at = caller()
-        nodes = (self.node, *(node_of(other, f"union of {self.name!r} with one") for other in others))
-        for node in nodes:
-            if not node.columns.equals(self.columns):
-                raise PlanError(
-                    f"union of {self.name!r} and {node.name!r}: their columns differ",
-                    hint=f"give both the columns {', '.join(self.columns.names)}",
-                    where=at,
-                )
-        return self._then(lambda name: Union(name, self.columns, at, nodes), "union")
+        nodes = (self.node, *(node_of(other, f"union of {self.name!r} with one", self.namer) for other in others))
+        columns = common_columns(nodes, at)
+        alike = tuple(retyped(node, columns, self.namer, at) for node in nodes)
+        return self._then(lambda name: Union(name, columns, at, alike), "union")
+
+    @says_where
+    def join_within(  # noqa: PLR0913 - one option for each part of the question
+        self, other: Stream, *, on: On, within: Within | None = None, how: str = INNER, pick: str = "all", where: str | None = None,
+        suffix: str = "_right",
+    ) -> Stream:  # fmt: skip
+        """Join records of two streams with equal `on` whose times are near: the right one from `before` before to `after` after the left.
+
+        `within=(before, after)` includes both ends; one duration means both ways. `on` is a name, several, or a mapping from left to right.
+        A result has the left columns, then the right ones without `on`, with `suffix` where a name is taken. Its time is the later one.
+        `where` is one more condition, over the columns of a result. `pick="first"` or `"last"` takes one match of each left record, by the
+        right time.
+
+        Rows without a match leave a left, right or full join when the watermark proves that none can come, and so do picked ones. A key
+        with a null matches nothing. A record behind the watermark is late.
+        """
+        at, right = caller(), node_of(other, f"join of {self.name!r} with one", self.namer)
+        name = self.namer.step_name(f"{self.name}.join")
+        return Stream(self.namer, interval_join(name, self.node, right, JoinOptions(on, how, suffix, at), Near(within, pick, where)))
+
+    @says_where
+    def join(  # noqa: PLR0913 - one option for each part of the question
+        self, table: Stream | AsOf, *, on: On, how: str = INNER, suffix: str = "_right", broadcast: bool = False,
+        ttl: Duration | None = "required", wait: str | None = "snapshot",
+    ) -> Stream:  # fmt: skip
+        """Join with a table. Columns are those of `join_within`.
+
+        - A stream with a table: each record with the row of its key. The changes of an epoch are applied before its records are joined;
+          later ones correct nothing. `how` is inner or left. With `broadcast` every task has the whole table. The stream is not read before
+          the table is, to where it was when the job first started, unless `wait=None`.
+        - A stream with `table.as_of(column, history=...)`: each record with the version that was valid at the time in its column.
+        - A table with a table: a table that every change of either keeps up to date, by key, foreign key or many to many. `how` is inner,
+          left, right or full. `ttl=None` says that tables without a ttl may be kept for ever.
+        """
+        at = caller()
+        if isinstance(table, AsOf):
+            node_of(Stream(table.namer, table.node), f"join of {self.name!r} with one", self.namer)
+        right = table if isinstance(table, AsOf) else node_of(table, f"join of {self.name!r} with one", self.namer)
+        name = self.namer.step_name(f"{self.name}.join")
+        made = join(name, self.node, right, JoinOptions(on, how, suffix, at, broadcast, ttl, wait))
+        kind = Table if made.changes else Answers if isinstance(table, AsOf) else Stream
+        return kind(self.namer, made)
+
+    @says_where
+    def lookup(  # noqa: PLR0913 - one option for each part of the question
+        self, function: Callable[[pa.Table], Any] | Answering, *, on: On, returns: SchemaLike, how: str = INNER,
+        cache: Duration = "10 minutes", timeout: Duration = "10 seconds", parallel: int = 4, batch: int = 1_000, retries: int = 3,
+        backoff: Duration = "100 ms", name: str | None = None,
+    ) -> Stream:  # fmt: skip
+        """Join with another system, which is asked for the row of each record's key: for what has no changelog.
+
+        `function(keys)` gets an Arrow table with different keys, `batch` at most, and returns rows with the key and the columns `returns`:
+        a list of dictionaries, an Arrow table or a Polars frame, with one row or none for each key. `hr.http(url)` in its place asks a
+        service. `on` is a name, several, or a mapping from the names here to those there. A record whose key has no row is filtered and
+        counted, or with `how="left"` has nulls. A null in a key is not asked for, and has no row.
+
+        An answer is kept for `cache`, by the wall clock of the epochs. A call that raises, or takes longer than `timeout`, is repeated
+        `retries` times, after `backoff`, twice that, and so on; then records of its keys are dead letters with the reason, and so are those
+        of keys with several rows or with values of other types. `parallel` calls run at a time, in threads of their own.
+
+        The answers of an epoch are stored with it: an epoch that is repeated after a crash does not ask again.
+        """
+        calls = Calls(timeout, parallel, batch, retries, backoff)
+        return Stream(self.namer, looked_up(self.node, self.namer, Wanted(function, on, returns, how, cache, calls), name, caller()))
+
+    @says_where
+    def late(self) -> Stream:
+        """The late records of a declared stream, with their columns and `step`, `reason`, `watermark` and the window that they missed.
+
+        They come in the epoch in which they are found late. Their time is the watermark that they were late for, so none of them is late
+        again. Records that are late or bad in steps after this go to the topics, and not to this stream.
+        """
+        return Stream(self.namer, late_of(self.node, caller()))
+
+    @says_where
+    def dead(self) -> Stream:
+        """The dead letters of a stream that the app declares: `step`, `reason`, `partition` and `offset`, and `record` as JSON.
+
+        Their time is that of `late()`, or the wall clock where there is no watermark yet.
+        """
+        return Stream(self.namer, dead_of(self.node, caller()))
 
     def key_by(self, *columns: str) -> Stream:
-        """The same records under another key."""
+        """Give the records another key."""
         at = caller()
         if not columns:
             raise PlanError(f"key_by() of {self.name!r} without a column", hint='name at least one: key_by("url")', where=at)
@@ -118,8 +214,11 @@ class Stream:
         return self._then(lambda name: KeyBy(name, self.columns, at, self.node, columns), "key_by")
 
     @says_where
-    def window(self, window: Window, by: Names = ()) -> Windowed:
-        """Windows in event time, per key if `by` names columns; `agg` says what is computed in each."""
+    def window(self, window: Window, by: Names = (), *, name: str | None = None) -> Windowed:
+        """Divide the records into windows of event time, per key if `by` names columns; `agg` then says what to compute.
+
+        With `name` the step, and its state, is known by that, whatever is declared around it.
+        """
         from headrace.api.aggregating import Windowed
 
         at = caller()
@@ -132,11 +231,11 @@ class Stream:
                 hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
                 where=at,
             )
-        return Windowed(self, window, columns_of(by, self.node, "window by"))
+        return Windowed(self, window, columns_of(by, self.node, "window by"), name)
 
     @says_where
-    def group(self, by: Names, *, ttl: Duration | None = "required") -> Grouped:
-        """All records of a key so far. `ttl` is the event time without a record after which a key is forgotten; None: never."""
+    def group(self, by: Names, *, ttl: Duration | None = "required", name: str | None = None) -> Grouped:
+        """Group all records of a key; `agg` then says what to compute. A key without records for `ttl` is forgotten; with None, never."""
         from headrace.api.aggregating import Grouped
 
         at = caller()
@@ -148,28 +247,28 @@ class Stream:
                 hint='for one total of everything: window(hr.global_()), with emit(early="1 second")',
                 where=at,
             )
-        return Grouped(self, names, duration(ttl) if ttl is not None else None)
+        return Grouped(self, names, duration(ttl) if ttl is not None else None, name)
 
     @says_where
-    def dedup(self, keys: Names, *, ttl: Duration | None = "required") -> Stream:
-        """Of the records of a key less than `ttl` apart in event time only the first; the others are counted as duplicates.
+    def dedup(self, keys: Names, *, ttl: Duration | None = "required", name: str | None = None) -> Stream:
+        """Pass the first record of a key; drop those less than `ttl` later in event time, and count them as duplicates.
 
-        The first is the first that came: by offset in a partition, by partition and offset in an epoch. A record behind the watermark
-        is late. With `ttl=None` only the first record of a key ever goes on, and every key is kept.
+        The first is the one that came first: by offset within a partition, by partition and offset within an epoch. A record behind the
+        watermark is late. With `ttl=None` only the first record of a key ever passes, and every key is kept.
         """
-        return self._dedup(columns_of(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", "dedup")
+        return self._dedup(columns_of(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", self._called("dedup", name))
 
     @says_where
     def distinct(self, *, ttl: Duration | None = "required") -> Stream:
-        """Each record once: of those less than `ttl` apart that are the same in every column only the first, as `dedup` has it."""
-        return self._dedup(tuple(self.columns.names), ttl, "distinct()", "distinct")
+        """Drop repeated records: `dedup` by all columns."""
+        return self._dedup(tuple(self.columns.names), ttl, "distinct()", self._called("distinct"))
 
     @says_where
-    def with_previous(self, *columns: str, by: Names, ttl: Duration | None = "required") -> Stream:
-        """Each record with columns of the record of its key before it in event time, as `previous_<column>`; null if there is none.
+    def with_previous(self, *columns: str, by: Names, ttl: Duration | None = "required", name: str | None = None) -> Stream:
+        """Add columns of the previous record of the same key, in event time, as `previous_<column>`; null if there is none.
 
-        A record goes on when the watermark has passed it, and is late behind it. Without `columns` all are taken but the key. A record
-        `ttl` or more before does not count; `ttl=None` keeps the last record of every key.
+        A record passes when the watermark has passed it; behind the watermark it is late. Without `columns`, all but the key are added. A
+        record `ttl` or more before does not count; `ttl=None` keeps the last record of every key.
         """
         at = caller()
         names = columns_of(by, self.node, "with_previous by")
@@ -181,39 +280,74 @@ class Stream:
         made = pa.schema([*self.columns, *(self.columns.field(name).with_name(f"{PREVIOUS}{name}").with_nullable(True) for name in taken)])
         refuse_twice(made, at)
         length = None if ttl is None else duration(ttl)
-        return self._then(lambda name: WithPrevious(name, made, at, self.node, names, taken, length), "previous")
+        return self._like(WithPrevious(self._called("previous", name), made, at, self.node, names, taken, length))
 
     @says_where
     def process(  # noqa: PLR0913 - one option for each part of the logic
         self, function: Callable[..., Any], *, by: Names, state: SchemaLike = "", returns: SchemaLike | None = None,
-        on_timer: Callable[..., Any] | None = None, ttl: Duration | None = "required", order: str = IN_TIME, vectorised: bool = False,
+        on_timer: Callable[..., Any] | None = None, ttl: Duration | None = "required", order: str = IN_TIME, vectorized: bool = False,
+        name: str | None = None, vectorised: bool = False,
     ) -> Stream:  # fmt: skip
-        """Logic of your own for each key, with state and timers in event time; `returns` are the columns of the rows it makes.
+        """Run your own logic for each key, with state and timers in event time; `returns` are the columns of the rows it makes.
 
-        `function(event, state, timers)` is called for each event of a key in the order of event time, when the watermark has passed it,
-        and yields rows. `state` is a row a key, its columns attributes. `timers.after("5 minutes")` or `timers.at(moment)` let
-        `on_timer(timer, state, timers)` be called when event time has come there, before the events of that moment. A key is forgotten
-        `ttl` after its last event and timer. An event for which the function raises is a dead letter.
+        `function(event, state, timers)` is called for each event of a key, in the order of event time, when the watermark has passed it. It
+        yields rows. `state` is one row per key, with its columns as attributes. After `timers.after("5 minutes")` or `timers.at(moment)`,
+        `on_timer(timer, state, timers)` is called when event time gets there, before the events of that moment. A key is forgotten `ttl`
+        after its last event and timer. An event for which the function raises is a dead letter.
 
-        `order="arrival"` gives events as they come, without waiting. With `vectorised=True` it is `function(events, states)` over frames
-        of all keys, and gives both back.
+        `order="arrival"` passes events as they come, without waiting. With `vectorized=True` the call is `function(events, states)`, with
+        frames of all keys, and returns results and states; `vectorised` is an alias.
         """
         at = caller()
+        vectorized = vectorized or vectorised
         kept = schema_of(state) if state else pa.schema([])
         made = self.columns if returns is None else schema_of(returns)
-        if ttl == "required" and not len(kept) and on_timer is None and not vectorised:
+        if ttl == "required" and not len(kept) and on_timer is None and not vectorized:
             ttl = None
         refuse_without_ttl(ttl, f"process(by={by!r}) of {self.name!r}", at)
         names, length = columns_of(by, self.node, "process by"), None if ttl is None else duration(ttl)
-        logic = Logic(function, on_timer, vectorised)
-        return self._then(lambda name: Process(name, made, at, self.node, names, kept, logic, length, order), "process")
+        logic = Logic(function, on_timer, vectorized)
+        takes = ("events", "states") if vectorized else ("event", "state", "timers")
+        refuse_arity(function, takes, f"process(...) of {self.name!r}", at)
+        if on_timer is not None:
+            refuse_arity(on_timer, ("timer", "state", "timers"), f"on_timer= of {self.name!r}", at)
+        return self._like(Process(self._called("process", name), made, at, self.node, names, kept, logic, length, order))
 
     @says_where
-    def to_table(self, key: Names, *, ttl: Duration | None = None) -> Table:
-        """The latest record per key, by event time.
+    def match(  # noqa: PLR0913 - one option for each part of a pattern
+        self, *, by: Names, pattern: str, define: Mapping[str, str] | None = None, within: Duration | None = None,
+        measures: Mapping[str, str] | None = None, where: str | None = None, after: str = "past last row", rows: str = "one",
+        skip: str | None = None,
+    ) -> Stream:  # fmt: skip
+        """Find a pattern among the records of each key, in the order of event time, as SQL's MATCH_RECOGNIZE does.
 
-        Right behind `to_stream()` it undoes that: what the changes say is done to the rows, so that a deleted one is gone, and `op` with
-        it. Behind other steps, and under a key that names `op`, changes are facts like any others: a delete is the latest, and stays.
+        `define` has the condition of each variable, `where` one of the complete match, `measures` the columns of the result; `evidence`
+        has the partition and offset of each of its events. First and last record are at most `within` apart. A match is emitted when the
+        watermark proves that no preferred one can follow; that moment is its event time. A record behind the watermark is late.
+
+        `after` says where the search goes on: "past last row", "next row", "first B" or "last B". `rows="all"` emits every row of a match.
+        `skip="others"` passes over records that do not fit. docs/patterns.md has the language.
+        """
+        at = caller()
+        sought = Sought(by, pattern, define or {}, within, measures or {}, where, after, rows, skip)
+        return Stream(self.namer, matched(sought, self.node, self.namer, at))
+
+    @says_where
+    def score(self, model: Any, *, inputs: Names, output: str = "score", returns: str = "double") -> Stream:
+        """Add the score that a model gives each record, of the columns `inputs`, as the column `output`.
+
+        `model` is the path of an ONNX file, which is loaded once a worker (of two classes the probability of the second is taken), or a
+        function from an Arrow table of the inputs to one value a row. A record for which it raises is a dead letter.
+        """
+        at = caller()
+        return Stream(self.namer, scored(self.node, self.namer, Scored(model, inputs, output, returns), at))
+
+    @says_where
+    def to_table(self, key: Names, *, ttl: Duration | None = None, name: str | None = None) -> Table:
+        """Keep the latest record of each key, by event time; with `ttl`, remove a key without records for that long.
+
+        Directly after `to_stream()` it undoes that: it applies the changes, so a deleted row is gone, and so is `op`. After other steps, or
+        with `op` in the key, changes are facts like any others: a delete is the latest record, and stays.
         """
         at = caller()
         names = columns_of(key, self.node, "key")
@@ -221,37 +355,52 @@ class Stream:
             raise PlanError(f"to_table() of {self.name!r} has no key", hint="name the columns of which it has one row each", where=at)
         before = self.node.input if isinstance(self.node, ToStream) and OPERATION.name not in names else self.node
         length = None if ttl is None else duration(ttl)
-        return Table(self.namer, ToTable(self.namer.step_name(f"{self.name}.table"), before.columns, at, before, names, length))
+        return Table(self.namer, ToTable(self.namer.step_name(f"{self.name}.table", name), before.columns, at, before, names, length))
 
     @says_where
-    def top(self, count: int, *, by: str, per: Names = ()) -> Table:
-        """The rows with the largest value of the column `by`, so many of everything, or of each value of the columns `per`.
+    def top(self, count: int, *, by: str, per: Names = (), rank: str = "", name: str | None = None) -> Table:
+        """Keep the `count` rows with the largest value of the column `by`, overall or for each value of the columns `per`.
 
-        `per="window"` means each window. Of equal rows those with the smallest key come first; rows without a value have no place. What
-        leaves the top is taken back.
+        `per="window"` means each window. Of equal rows those with the smallest key come first; rows without a value are never in the top. A
+        row that leaves the top is retracted. `rank="rank"` adds a column of that name with the place of each row, from 1; a row whose place
+        changes is updated.
+
+        Over facts, such as the records of a stream, `rank` is needed: the place tells the rows apart. Of equal facts the earliest comes
+        first. Only the best are kept, for as long as the job lives.
         """
         at = caller()
         score = column(self.node, by, "top by").name
-        if not counts(count) or pa.types.is_nested(self.columns.field(score).type):
+        if not counts(count):
             raise PlanError(
-                f"top({count!r}, by={by!r}) of {self.name!r} has no order",
+                f"top({count!r}, by={by!r}) of {self.name!r} keeps no row",
+                why="count is how many rows it keeps",
+                hint="give a whole number above zero",
+                where=at,
+            )
+        if pa.types.is_nested(self.columns.field(score).type):
+            raise PlanError(
+                f"top({count!r}, by={by!r}) of {self.name!r}: {by!r} is {type_name(self.columns.field(score).type)}",
                 why="rows are put in the order of a plain value",
-                hint="give a whole number above zero, and a column that is no array, map or struct",
+                hint="name a column that is no array, map or struct",
                 where=at,
             )
         window = window_of(self.node)
-        names = [name for part in listed(per) for name in (window if part == "window" and window else (part,))]
+        names = [column for part in listed(per) for column in (window if part == "window" and window else (part,))]
         groups = columns_of(names, self.node, "top per")
         closes = bool(window) and set(window) <= set(groups)
-        name = self.namer.step_name(f"{self.name}.top")
+        name = self._called("top", name)
+        columns = pa.schema([*self.columns, pa.field(rank, pa.int64())]) if rank else self.columns
+        refuse_twice(columns, at)
+        if rank and not closes and not self.node.changes and not self.node.restates:
+            return Table(self.namer, TopOfFacts(name, columns, at, self.node, count, score, groups, rank))
         shards = Top(f"{name}.shards", self.columns, at, self.node, count, score, groups, closes, shared=True)
-        return Table(self.namer, Top(name, self.columns, at, shards, count, score, groups, closes))
+        return Table(self.namer, Top(name, columns, at, shards, count, score, groups, closes, rank=rank))
 
     def to_stream(self) -> Stream:
-        """The changes of a table or of corrected results as facts: the columns, and `op` with insert, update or delete.
+        """Turn the changes of a table, or of corrected results, into facts: the columns, and `op` with insert, update or delete.
 
-        The time of an insert or update is that of the new record. A delete has the columns of the record that is gone; its time is
-        when that expired, or else the watermark at which it went, or the record's own time if it is later.
+        The time of an insert or update is that of the new record. A delete has the columns of the removed record. Its time is when that
+        expired, or else the watermark at which it was removed, or the record's own time if that is later.
         """
         at = caller()
         if not self.node.keys:
@@ -263,9 +412,19 @@ class Stream:
             )
         columns = pa.schema([*self.columns, OPERATION])
         refuse_twice(columns, at)
-        return Stream(self.namer, ToStream(self.namer.step_name(f"{self.name}.stream"), columns, at, self.node))
+        name = self.namer.step_name(f"{self.name}.stream")
+        before = Meeting(f"{name}.meeting", self.columns, at, self.node) if self.node.moves else self.node
+        return Stream(self.namer, ToStream(name, columns, at, before))
 
-    def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, kind: str) -> Stream:
+    def _repr_html_(self) -> str:
+        """The stream in a notebook: what it is made of, its columns, and its first rows where the log has them."""
+        rows = self.namer.first_rows(self.node)
+        shown = html.table(rows.to_pylist(), rows.column_names) if rows is not None and rows.num_rows else ""
+        return (
+            f"{html.part(self.name, of_node(self.node))}{html.schema(self.columns, self.node.keys or ())}{html.part('first rows', shown)}"
+        )
+
+    def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, called: str) -> Stream:
         at = caller()
         refuse_without_ttl(ttl, f"{said} of {self.name!r}", at)
         length = None if ttl is None else duration(ttl)
@@ -284,7 +443,7 @@ class Stream:
                 hint="name columns that are no arrays, maps or structs",
                 where=at,
             )
-        return self._then(lambda name: Dedup(name, self.columns, at, self.node, by, length), kind)
+        return self._like(Dedup(called, self.columns, at, self.node, by, length))
 
     def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
         columns = pa.schema([typed_field(name, typed, typed.expression.text, at) for name, typed in expressions])
@@ -294,14 +453,40 @@ class Stream:
         return check(expression, self.columns)
 
     def _then(self, make: Callable[[str], Node], kind: str) -> Stream:
-        return self._like(make(self.namer.step_name(f"{self.name}.{kind}")))
+        return self._like(make(self._called(kind)))
+
+    def _called(self, kind: str, name: str | None = None) -> str:
+        return self.namer.step_name(f"{self.name}.{kind}", name)
 
     def _like(self, node: Node) -> Stream:
         return Stream(self.namer, node)
 
 
+class Answers(Stream):
+    """Records with the version of a table that was valid at a time of theirs: each is answered once."""
+
+    @says_where
+    def emit(self, **when: Any) -> Stream:
+        """Refused: an answer comes when the watermark proves it, and is never corrected."""
+        raise PlanError(
+            f"emit({', '.join(f'{name}={value!r}' for name, value in when.items())}) of {self.name!r}",
+            why="a record is answered as of a time when the watermark has passed that time, and is never corrected",
+            hint="for an answer at once, join the current rows: join(table, ...); to wait less, give the streams a smaller watermark",
+        )
+
+
 class Table(Stream):
-    """The latest value per key. Its steps work on its changes and keep it a table."""
+    """The latest row of each key. It has the methods of a stream; they follow its changes, and most return a table."""
+
+    @says_where
+    def as_of(self, column: str, *, history: Duration) -> AsOf:
+        """The table as it was at the time in a column of the stream that joins it: `orders.join(prices.as_of("ordered_at", ...), on=...)`.
+
+        A version is valid from the time of its record until that of the next one of its key. A record is answered when the watermark has
+        passed that time, so the order of arrival changes nothing. A record that asks for a time more than `history` behind the watermark is
+        late, and so is a version behind the watermark.
+        """
+        return as_of(self.namer, self.node, column, history, caller())
 
     def _like(self, node: Node) -> Stream:
         return Table(self.namer, node)

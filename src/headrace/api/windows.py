@@ -1,16 +1,17 @@
-"""The words for windows and watermarks."""
+"""The words for windows and watermarks in the API."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from headrace.api.arguments import refuse_arity
 from headrace.core.durations import Duration, duration
-from headrace.core.where import says_where
-from headrace.plan.calendar import Calendar
-from headrace.plan.clocked import ProcessingTime
+from headrace.core.where import caller, says_where
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded, LossBudget
-from headrace.plan.windows import Count, Custom, Global, Hopping, Session, Sliding
+from headrace.plan.windows.calendar import Calendar
+from headrace.plan.windows.kinds import Count, Custom, Global, Hopping, Session, Sliding
+from headrace.plan.windows.processing_time import ProcessingTime
 
 
 @says_where
@@ -25,7 +26,7 @@ def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
 
 @says_where
 def hopping(size: Duration, *, every: Duration, offset: Duration = "0s") -> Hopping:
-    """Windows of one size that begin every so often and overlap.
+    """Windows of one size that begin at every multiple of `every`, and overlap.
 
     >>> str(hopping("24h", every="1 minute"))
     'hopping 1 day every 1 minute'
@@ -35,7 +36,7 @@ def hopping(size: Duration, *, every: Duration, offset: Duration = "0s") -> Hopp
 
 @says_where
 def session(gap: Duration) -> Session:
-    """Stretches of activity of one key that end after `gap` without a record.
+    """Windows of activity of one key, which end after `gap` without a record.
 
     >>> str(session("30 minutes"))
     'session with gap 30 minutes'
@@ -45,7 +46,7 @@ def session(gap: Duration) -> Session:
 
 @says_where
 def calendar(length: str, *, zone: str, offset: Duration = "0s") -> Calendar:
-    """Hours, days, weeks (from Monday), months or years as the clocks of a time zone show them, each beginning `offset` later.
+    """Hours, days, weeks (from Monday), months or years of a time zone, each shifted by `offset`.
 
     >>> str(calendar("1 day", zone="Europe/Berlin", offset="6 hours"))
     'calendar day in Europe/Berlin, offset 6 hours'
@@ -55,7 +56,7 @@ def calendar(length: str, *, zone: str, offset: Duration = "0s") -> Calendar:
 
 @says_where
 def global_() -> Global:
-    """One window for all time, which ends with the input; `emit` says what is given out before that.
+    """One window for all time, which ends with the input; `emit` says what it emits before that.
 
     >>> str(global_())
     'global'
@@ -67,8 +68,8 @@ def global_() -> Global:
 def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
     """Windows by a function from event times to the starts and ends of their windows, arrays of numpy's `datetime64[us]` in UTC.
 
-    A window holds its start and not its end, and the function gives the same one for every time in it. A time that it gives no window
-    that holds it makes the record a dead letter.
+    A window includes its start and not its end, and the function returns the same one for every time in it. A record whose time is not in
+    the window that the function returns is a dead letter.
 
     >>> def quarter_hours(times):
     ...     start = times.astype("datetime64[m]") // 15 * 15
@@ -76,14 +77,16 @@ def custom(function: Callable[[Any], tuple[Any, Any]]) -> Custom:
     >>> str(custom(quarter_hours))
     'windows of quarter_hours'
     """
-    return Custom(function)
+    made = Custom(function)
+    refuse_arity(function, ("times",), "custom(...)", caller())
+    return made
 
 
 @says_where
 def sliding(length: Duration) -> Sliding:
-    """For each event, the events of its key in the time that ends with it: `window_end` is its time, `window_start` so much before.
+    """For each event, the events of its key in the `length` before it: `window_end` is its time, `window_start` is `length` before.
 
-    Both ends are inside, as in SQL's `range between interval ... preceding and current row`; events of one time share a result.
+    Both ends are included, as in SQL's `range between interval ... preceding and current row`; events of one time share a result.
 
     >>> str(sliding("10 minutes"))
     'sliding 10 minutes'
@@ -93,9 +96,9 @@ def sliding(length: Duration) -> Sliding:
 
 @says_where
 def count_window(records: int, *, every: int | None = None) -> Count:
-    """So many records of a key each, in the order of event time, numbered by `window_number`; with `every` they overlap.
+    """Windows of a fixed number of records of a key, in the order of event time, numbered by `window_number`; with `every` they overlap.
 
-    A record takes its place when the watermark has passed it. Windows that are not full are given out when the input ends.
+    A record is counted when the watermark has passed it. Windows that are not full are emitted when the input ends.
 
     >>> str(count_window(100, every=10))
     '100 records every 10'
@@ -105,10 +108,10 @@ def count_window(records: int, *, every: int | None = None) -> Count:
 
 @says_where
 def processing_time(window: Duration | Hopping) -> ProcessingTime:
-    """Windows of the wall clock at which the job takes records in: of one size, or `hr.hopping(...)`.
+    """Windows by the wall clock at which the job reads records: of one size, or `hr.hopping(...)`.
 
-    A replay takes records in at another time, so it gives other results; event time does not. An epoch that is done again after a crash
-    gives the same ones.
+    A replay reads records at another time, so its results differ, unlike with event time. An epoch that is repeated after a crash gives the
+    same results.
 
     >>> str(processing_time("1 minute"))
     'processing time, tumbling 1 minute'
@@ -118,7 +121,10 @@ def processing_time(window: Duration | Hopping) -> ProcessingTime:
 
 @says_where
 def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
-    """Records come at most `delay` behind the latest one of their partition.
+    """A watermark that stays `delay` behind the latest record of a partition.
+
+    A partition without records for `idle`, by the wall clock, no longer holds the watermark back. A record more than `max_ahead` in the
+    future, by the wall clock, is a dead letter.
 
     >>> str(bounded("30 seconds", idle="1 minute"))
     'bounded 30 seconds, idle after 1 minute'
@@ -128,16 +134,16 @@ def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duratio
 
 @says_where
 def perfect(*, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
-    """Each partition is in the order of event time: nothing in it is late."""
+    """A watermark for partitions in the order of event time: nothing in them is late. `idle` and `max_ahead` are as in `bounded`."""
     return bounded("0s", idle=idle, max_ahead=max_ahead)
 
 
 @says_where
 def loss_budget(share: float, *, max: Duration, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> LossBudget:  # noqa: A002
-    """At most a `share` of the records of a partition may be late: the bound is learned from how late its records come.
+    """A watermark that learns its bound: at most a `share` of the records of a partition may be late.
 
-    It is the smallest that would have kept to the share, and never above `max`, with which a stream begins. What was learned is part of
-    the job's offset, so an epoch that is done again chooses the same.
+    The bound is the smallest that would have kept the share, and never above `max`, with which a stream begins. What was learned is part of
+    the job's offset, so a repeated epoch chooses the same. `idle` and `max_ahead` are as in `bounded`.
 
     >>> str(loss_budget(0.001, max="5 minutes", idle="1 minute"))
     'loss budget 0.001, at most 5 minutes, idle after 1 minute'

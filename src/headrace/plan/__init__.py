@@ -1,1 +1,1 @@
-"""What the user meant, as frozen declarations that check themselves and never act."""
+"""Plans: what the user meant, as frozen declarations that check themselves and never act."""

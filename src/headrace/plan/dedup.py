@@ -1,4 +1,4 @@
-"""The step of a plan that lets the first record of each key go on."""
+"""The dedup step of a plan: only the first record of each key passes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import FactsOnly, Memory, Step
 
 
 @dataclass(frozen=True)
 class Dedup(Step):
-    """Only the first record of a key within `ttl` of event time; the others are duplicates. Without `ttl` only the first ever."""
+    """Only the first record of a key within `ttl` of event time; the others are duplicates. Without `ttl`, only the first ever."""
 
     stateful: ClassVar[bool] = True
 
@@ -22,6 +22,30 @@ class Dedup(Step):
     @property
     def keys(self) -> tuple[str, ...]:
         return self.by if self.ttl is None else super().keys
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
+    def expires_after(self) -> timedelta | None:
+        return self.ttl
+
+    @property
+    def judges_lateness(self) -> bool:
+        return True
+
+    @property
+    def counts_each(self) -> bool:
+        return True
+
+    @property
+    def facts_only(self) -> FactsOnly:
+        return FactsOnly(
+            "duplicates among",
+            "when the first is retracted, those that were dropped for it are gone",
+            "take the changes as facts first: .to_stream(), or leave out duplicates before the aggregation",
+        )
 
     @property
     def gathers(self) -> bool:

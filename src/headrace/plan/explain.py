@@ -1,4 +1,4 @@
-"""A plan in words: what each step does, which lane runs it and why, what it remembers and for how long."""
+"""A plan in words: what each step does, what evaluates it, its state and how long it is kept."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from headrace.plan.nodes import Memory, Node
 from headrace.plan.plan import Plan
 
-ARROW, SPARK = "arrow", "spark"
+HEADRACE, SPARK = "headrace", "spark"
 
 
 @dataclass(frozen=True)
 class StepInWords:
-    """One step or output of a plan. `reason` says why Spark itself must evaluate it, where it must."""
+    """One step or output of a plan. `reason` says why Spark must evaluate it, where Headrace does not do so itself."""
 
     step: str
     does: str
     reads: str
-    lane: str
+    evaluated_by: str
     reason: str
     state: str
     bound: str
@@ -26,13 +26,15 @@ class StepInWords:
     """What a key with very many records costs, and which ones a run has found."""
     beside: str = ""
     """Why it has no tasks of its own, where it has none."""
+    promise: str = ""
+    """What a view or sink guarantees to its readers, and how."""
     size: str = ""
     """How much it keeps after the last epoch of its job."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A plan in words. `shards` is over how many parts the state of a step is spread, None before the job's first run."""
+    """A plan in words. `shards` is the number of parts of a step's state, None before the job's first run."""
 
     steps: tuple[StepInWords, ...]
     shards: int | None = None
@@ -43,8 +45,9 @@ class Explanation:
         for words in self.steps:
             lines += [words.step, f"  {words.does}"]
             lines += [f"  reads {words.reads}"] if words.reads else []
-            lines += [f"  lane: {words.lane}{f', because {words.reason}' if words.reason else ''}{words.beside}"]
+            lines += [f"  evaluated by {words.evaluated_by}{f', because {words.reason}' if words.reason else ''}{words.beside}"]
             lines += [f"  keeps {words.state}, bound: {words.bound}{f'; now {words.size}' if words.size else ''}"] if words.bound else []
+            lines += [f"  {words.promise}"] if words.promise else []
             lines += [f"  hot keys: {words.hot_keys}"] if words.hot_keys else []
         return "\n".join(lines)
 
@@ -54,15 +57,15 @@ def explained(
 ) -> Explanation:
     """Every step in the order records meet them, then the views and sinks.
 
-    `found` says which hot keys a run has met at a step, `sizes` how much a step keeps.
+    `found` has the hot keys that a run has met at a step, `sizes` the state size of each step.
     """
     steps = [replace(_in_words(node, (found or {}).get(node.name, "")), size=(sizes or {}).get(node.name, "")) for node in plan.nodes]
-    outputs = [_words(output.name, output.does, output.node.name, "", Memory()) for output in plan.outputs]
+    outputs = [replace(_words(output.name, output.does, output.node.name, "", Memory()), promise=output.promise) for output in plan.outputs]
     return Explanation((*steps, *outputs), shards)
 
 
 def identity(plan: Plan) -> str:
-    """What must stay the same for a job to go on with its state: one line a step."""
+    """What must stay the same for a job to keep its state: one line for each step."""
     return "\n".join(f"{words.step}: {words.does}{f' of {words.reads}' if words.reads else ''}" for words in explained(plan).steps)
 
 
@@ -71,12 +74,12 @@ def _in_words(node: Node, found: str) -> StepInWords:
     if not node.stateful:
         return words
     cost = (
-        "the records of a key all meet on one shard" if node.gathers else "united before they meet, so that one costs no more than others"
+        "all records of a key go to one shard" if node.gathers else "aggregated before the shuffle, so a hot key costs no more than others"
     )
-    if node.beside:
-        words = replace(words, beside=f", in the tasks of {node.beside!r}, because all rows that it may need are there")
+    if node.colocated_with:
+        words = replace(words, beside=f", in the tasks of {node.colocated_with!r}, because all rows that it may need are there")
     return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")
 
 
 def _words(step: str, does: str, reads: str, reason: str, memory: Memory) -> StepInWords:
-    return StepInWords(step, does, reads, SPARK if reason else ARROW, reason, memory.state, memory.bound)
+    return StepInWords(step, does, reads, SPARK if reason else HEADRACE, reason, memory.state, memory.bound)

@@ -5,7 +5,7 @@ Every node knows its columns, so that a mistake is found at the line that made i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl
+from headrace.core.schema import declared
 from headrace.core.where import caller
 from headrace.plan.expressions import Typed
+from headrace.plan.source_time import EventTime
 from headrace.plan.watermarks import Watermark
 
 
@@ -29,10 +30,19 @@ class Named:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step keeps from epoch to epoch, and when it lets go of it, in words."""
+    """The state of a step and when it is removed, in words."""
 
     state: str = "nothing"
     bound: str = ""
+
+
+@dataclass(frozen=True)
+class FactsOnly:
+    """Why a step cannot read results that change, in words: `what` it makes of them, the reason, and what to do instead."""
+
+    what: str
+    why: str
+    hint: str = "take the changes as facts first: .to_stream()"
 
 
 @dataclass(frozen=True)
@@ -51,47 +61,122 @@ class Node:
         return ()
 
     @property
-    def changes(self) -> bool:
-        """Whether its records update or delete earlier ones: a changelog, not a stream of facts."""
-        return any(node.changes for node in self.inputs)
-
-    @property
-    def restates(self) -> bool:
-        """Whether its records say again what earlier ones said, and do not take those back."""
-        return any(node.restates for node in self.inputs)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns that tell its records apart; empty if nothing does."""
+    def awaited(self) -> tuple[Node, ...]:
+        """Those of its inputs that are read to their end at the job's first start before any record of the others is read."""
         return ()
 
     @property
+    def ports(self) -> tuple[str, ...]:
+        """The port at which each of the inputs enters; a step with one kind of input has one port, without a name."""
+        return ("",) * len(self.inputs)
+
+    @property
+    def followed(self) -> tuple[Node, ...]:
+        """The inputs whose changes and times it passes on; a table that is only looked up is not one of them."""
+        return self.inputs
+
+    @property
+    def changes(self) -> bool:
+        """Whether its records update or delete earlier ones: a changelog, not a stream of facts."""
+        return any(node.changes for node in self.followed)
+
+    @property
+    def moves(self) -> bool:
+        """Whether a row may be on another shard when it has changed: one shard retracts it, and another adds it."""
+        return not self.stateful and any(node.moves for node in self.followed)
+
+    @property
+    def restates(self) -> bool:
+        """Whether its records repeat the content of earlier ones without retracting them."""
+        return any(node.restates for node in self.followed)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that identify its records; empty if there are none."""
+        return ()
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The columns of its input by which the step groups records; empty if it treats all alike."""
+        return ()
+
+    @property
+    def expires_after(self) -> timedelta | None:
+        """How long after a record its key is forgotten, in event time; None: never, or there is nothing to forget."""
+        return None
+
+    @property
+    def tabular(self) -> bool:
+        """Whether it is a table: a row may be replaced however long after its own time."""
+        return False
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether its operator can return all live rows to a co-located step."""
+        return False
+
+    @property
+    def waits(self) -> bool:
+        """Whether a record is processed only when the watermark has passed it."""
+        return False
+
+    @property
+    def judges_lateness(self) -> bool:
+        """Whether a record behind the watermark may be late for it."""
+        return self.waits
+
+    @property
+    def endless(self) -> bool:
+        """Whether its results are emitted, or retracted, however long after the watermark has passed their time."""
+        return False
+
+    @property
+    def counts_each(self) -> bool:
+        """Whether each input record counts once, so that one that repeats another would count twice."""
+        return False
+
+    @property
+    def facts_only(self) -> FactsOnly | None:
+        """Why it refuses results that change; None where it accepts them."""
+        return None
+
+    @property
     def watermarked(self) -> bool:
-        return bool(self.inputs) and all(node.watermarked for node in self.inputs)
+        return bool(self.followed) and all(node.watermarked for node in self.followed)
 
     @property
     def lateness(self) -> timedelta:
-        """How far behind the watermark its records may be, because a step before it still corrects results."""
-        return max((node.lateness for node in self.inputs), default=timedelta(0))
+        """How far behind the watermark its records may be, because an earlier step still corrects results."""
+        return max((node.lateness for node in self.followed), default=timedelta(0))
+
+    @property
+    def settles(self) -> timedelta | None:
+        """How long after its time a record may still be retracted, at most and exclusively; None where there is no limit."""
+        longest = timedelta(0)
+        for bound in [node.settles for node in self.followed if node.changes]:
+            if bound is None:
+                return None
+            longest = max(longest, bound)
+        return longest
 
     @property
     def expressions(self) -> Iterator[Typed]:
-        """What is evaluated for each record that comes in."""
+        """The expressions that are evaluated for each input record."""
         return iter(())
 
     @property
     def results(self) -> tuple[Named, ...]:
-        """What is evaluated for each result that an operator gives out."""
+        """The expressions that are evaluated for each result that an operator emits."""
         return ()
 
     @property
     def placeholders(self) -> tuple[pa.Field, ...]:
-        """The columns that `results` are evaluated over, beside those that go out as they are."""
+        """The columns that `results` are evaluated over, in addition to those that are emitted as they are."""
         return ()
 
     @property
     def does(self) -> str:
-        """What the step does, in words. They tell whether a job may go on with its state."""
+        """What the step does, in words. They decide whether a job may keep its state."""
         raise TypeError(f"{type(self).__name__} has no words")
 
     @property
@@ -100,13 +185,23 @@ class Node:
 
     @property
     def gathers(self) -> bool:
-        """Whether every record of a key has to meet the others, so that none can be united with others before that."""
+        """Whether all records of a key must be co-located one by one, so that none can be merged before that."""
         return False
 
     @property
-    def beside(self) -> str:
-        """The table in whose tasks it works, on the rows that are kept there; empty where it has tasks and rows of its own."""
+    def colocated_with(self) -> str:
+        """The table that it is co-located with, and whose rows it reads; empty where it has tasks and rows of its own."""
         return ""
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The user's functions that it calls, and whose code may change while its state is kept."""
+        return ()
+
+    @property
+    def snapshots(self) -> bool:
+        """Whether its state has all its live rows, so that they can be emitted again for a new output."""
+        return False
 
     @property
     def foreign(self) -> str:
@@ -120,7 +215,7 @@ class Source(Node):
     """Records of a topic, with their event time."""
 
     key: tuple[str, ...]
-    time: str | None
+    time: EventTime | None
     watermark: Watermark | None
     late: str = "side"
     connector: Any = field(default=None, compare=False)
@@ -138,7 +233,7 @@ class Source(Node):
     def does(self) -> str:
         key = f", key {', '.join(self.key)}" if self.key else ""
         time = f", time {self.time}, watermark {self.watermark}" if self.time else ""
-        return f"stream ({ddl(self.columns)}){key}{time}"
+        return f"stream ({declared(self.columns)}){key}{time}"
 
 
 @dataclass(frozen=True)
@@ -159,7 +254,7 @@ class Step(Node):
 
 @dataclass(frozen=True)
 class TableStep(Step):
-    """A step that keeps rows, each of which holds until it is replaced or taken back."""
+    """A step that keeps rows, each of which is live until it is replaced or retracted."""
 
     stateful: ClassVar[bool] = True
 
@@ -181,3 +276,10 @@ def column(node: Node, name: str, role: str) -> pa.Field:
             where=caller() or node.where,
         )
     return node.columns.field(name)
+
+
+def upstream(node: Node) -> Iterator[Node]:
+    """A node and all before it, inputs first."""
+    for before in node.inputs:
+        yield from upstream(before)
+    yield node

@@ -1,18 +1,23 @@
-"""A whole plan: the sources, and the views and sinks that want results."""
+"""A whole plan: the sources, and the views and sinks that need results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headrace.core.errors import PlanError
-from headrace.plan.changing import refuse_changes_where_only_facts_fit
-from headrace.plan.checks import check
-from headrace.plan.event_time import refuse_an_alignment_that_may_stop
-from headrace.plan.nodes import Node, Source
-from headrace.plan.remarks import remark
+from headrace.core.promise import IN_LOG
+from headrace.plan.alerts import Alert
+from headrace.plan.checks.all_checks import check
+from headrace.plan.checks.columns import refuse_columns_of_no_type
+from headrace.plan.checks.event_time import refuse_an_alignment_that_may_stop
+from headrace.plan.checks.over_changes import refuse_changes_where_only_facts_fit
+from headrace.plan.checks.remarks import remark
+from headrace.plan.nodes import Node, Source, upstream
+from headrace.plan.sides import Side
 from headrace.plan.sinks import Target, folding_key
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
+from headrace.plan.waits import waits
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,11 @@ class View:
     def does(self) -> str:
         return f"view by {', '.join(self.key)}"
 
+    @property
+    def promise(self) -> str:
+        """What is guaranteed to its readers, and how."""
+        return str(IN_LOG)
+
 
 @dataclass(frozen=True)
 class Sink:
@@ -42,8 +52,9 @@ class Sink:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Records of a sink lie where they come from: no key spreads them."""
-        return ()
+        """The columns by which its records are distributed over tasks where no operator does so: those of a key have one writer, in their
+        order."""
+        return self.folds_by or self.target.key
 
     @property
     def folds_by(self) -> tuple[str, ...]:
@@ -54,16 +65,29 @@ class Sink:
     def does(self) -> str:
         return f"sink to {self.target}"
 
+    @property
+    def promise(self) -> str:
+        """What is guaranteed to its readers, and how."""
+        return str(self.target.promise)
+
 
 Output = View | Sink
 
 
+class Reader(NamedTuple):
+    """A step or an output that reads a node, and the port at which it does."""
+
+    reader: Node | Output
+    port: str = ""
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What an app means: every node that an output needs, in an order in which inputs come first."""
+    """The meaning of an app: every node that an output needs, inputs first."""
 
     name: str
     outputs: tuple[Output, ...]
+    alerts: tuple[Alert, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.outputs:
@@ -73,7 +97,9 @@ class Plan:
         check(self.nodes)
         self._refuse_a_name_for_two()
         refuse_an_alignment_that_may_stop(self.sources)
+        waits(self.nodes)
         for output in self.outputs:
+            refuse_columns_of_no_type(output.node)
             if isinstance(output, Sink):
                 refuse_changes_where_only_facts_fit(output.name, output.node, output.target)
         remark(self.nodes)
@@ -82,28 +108,43 @@ class Plan:
     def nodes(self) -> tuple[Node, ...]:
         found: dict[str, Node] = {}
         for output in self.outputs:
-            for node in _upstream(output.node):
+            for node in upstream(output.node):
                 if found.setdefault(node.name, node) is not node and found[node.name] != node:
                     raise PlanError(
                         f"two steps are called {node.name!r}",
-                        why="an aggregation has one way to give out results, and one state",
-                        hint="where it is given out in two ways, write window(...).agg(...) again before the other emit(...)",
+                        why="an aggregation has one way to emit results, and one state",
+                        hint="to emit in two ways, write window(...).agg(...) again before the other emit(...)",
                         where=node.where,
                     )
         return tuple(found.values())
 
     @property
+    def sides(self) -> tuple[Side, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Side))
+
+    @property
+    def beyond_sides(self) -> frozenset[str]:
+        """The steps that read late records or dead letters. What is late or bad there is not fed to such a stream again."""
+        return frozenset(node.name for node in self.nodes if any(isinstance(before, Side) for before in upstream(node)))
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(node for node in self.nodes if isinstance(node, Source))
 
-    def readers(self, node: Node) -> list[Node | Output]:
-        """What takes in the records of a node."""
-        # A stream that is united with itself is read twice.
-        steps: list[Node | Output] = [other for other in self.nodes for taken in other.inputs if taken.name == node.name]
-        return steps + [output for output in self.outputs if output.node.name == node.name]
+    def readers(self, node: Node) -> list[Reader]:
+        """The steps and outputs that read a node, each with its port. Late records and dead letters do not count as reading."""
+        # A stream that is merged or joined with itself is read twice.
+        steps = [
+            Reader(other, port)
+            for other in self.nodes
+            if not isinstance(other, Side)
+            for taken, port in zip(other.inputs, other.ports, strict=True)
+            if taken.name == node.name
+        ]
+        return steps + [Reader(output) for output in self.outputs if output.node.name == node.name]
 
     def _refuse_a_name_for_two(self) -> None:
-        """Records are sent to steps, outputs and topics by name; what comes from elsewhere has no topic here."""
+        """Records are sent to steps, outputs and topics by name; sources elsewhere have no topic here."""
         taken = {node.name for node in self.nodes if not isinstance(node, Source) or node.connector is None}
         taken |= {topic(source.name) for source in self.sources for topic in (late_topic, dead_topic)}
         taken |= {accounting_topic(self.name), hot_topic(self.name)}
@@ -112,13 +153,7 @@ class Plan:
                 kind = "view" if isinstance(output, View) else "sink"
                 raise PlanError(
                     f"{kind} {output.name!r} has the name of a stream, a step or a topic of the app",
-                    why="what is meant for the one would come to the other",
+                    why="a view is a topic of its name, so records of the one would be in the other",
                     hint="give it a name of its own",
                     where=output.node.where,
                 )
-
-
-def _upstream(node: Node) -> Iterator[Node]:
-    for before in node.inputs:
-        yield from _upstream(before)
-    yield node

@@ -1,4 +1,4 @@
-"""The step of a plan that lays the record of a key before each record beside it."""
+"""The step of a plan that adds to each record columns of the previous one of its key."""
 
 from __future__ import annotations
 
@@ -7,20 +7,40 @@ from datetime import timedelta
 from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import FactsOnly, Memory, Step
 
 PREVIOUS = "previous_"
 
 
 @dataclass(frozen=True)
 class WithPrevious(Step):
-    """Each record, with columns of the record of its key before it in event time, if that is less than `ttl` before."""
+    """Each record, with columns of the previous record of its key in event time, if that is less than `ttl` before."""
 
     stateful: ClassVar[bool] = True
 
     by: tuple[str, ...]
     taken: tuple[str, ...]
     ttl: timedelta | None
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
+    def expires_after(self) -> timedelta | None:
+        return self.ttl
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def counts_each(self) -> bool:
+        return True
+
+    @property
+    def facts_only(self) -> FactsOnly:
+        return FactsOnly("previous records of", "a result that is retracted was the previous one of others already")
 
     @property
     def gathers(self) -> bool:

@@ -15,7 +15,7 @@ from headrace.core.schema import ddl
 from headrace.plan.nodes import Memory, Step
 
 IN_TIME, AS_THEY_COME = "time", "arrival"
-# What `state` and the frame of states have besides the user's columns.
+# The columns of `state` and of the frame of states in addition to the user's.
 CLEAR, TIMER, FIRED = "clear", "timer_at", "fired_at"
 
 
@@ -25,17 +25,17 @@ class Logic:
 
     on_event: Callable[..., Any]
     on_timer: Callable[..., Any] | None = None
-    vectorised: bool = False
+    vectorized: bool = False
 
     @property
     def words(self) -> str:
         names = [_name(function) for function in (self.on_event, self.on_timer) if function is not None]
-        return f"{' and '.join(names)}{', vectorised' if self.vectorised else ''}"
+        return f"{' and '.join(names)}{', vectorized' if self.vectorized else ''}"
 
 
 @dataclass(frozen=True)
 class Process(Step):
-    """What the user's functions make of the records of each key; `order` is in which they get them."""
+    """The results of the user's functions for the records of each key; `order` is the order of the calls."""
 
     stateful: ClassVar[bool] = True
 
@@ -52,6 +52,26 @@ class Process(Step):
     @property
     def keys(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
+    def expires_after(self) -> timedelta | None:
+        return self.ttl
+
+    @property
+    def waits(self) -> bool:
+        return self.order == IN_TIME
+
+    @property
+    def judges_lateness(self) -> bool:
+        return True
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        return tuple(function for function in (self.logic.on_event, self.logic.on_timer) if function is not None)
 
     @property
     def gathers(self) -> bool:

@@ -1,4 +1,4 @@
-"""Where a sink writes, and by which key its rows replace each other: what does not fit is refused before anything runs."""
+"""Targets of sinks, and the key by which their rows replace each other: what does not fit is refused before anything runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
+from headrace.core.promise import Promise, Takes
 from headrace.plan.nodes import Node, column
 
 
@@ -16,31 +17,26 @@ class Target(Protocol):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns by which its rows are told apart; none: those of the results."""
+        """The columns that identify its rows; none: those of the results."""
         ...
 
     @property
-    def append_only(self) -> bool:
-        """Whether it can only be added to."""
-        ...
-
-    @property
-    def replaces(self) -> bool:
-        """Whether facts, too, replace earlier ones of their key."""
+    def promise(self) -> Promise:
+        """What it takes, and what it guarantees."""
         ...
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
-        """Raise if it cannot take these columns, of which `key` tells rows apart, or if its client is missing."""
+        """Raise if it cannot store these columns, of which `key` identifies rows, or if its client is missing."""
         ...
 
 
 def folding_key(node: Node, target: Target) -> tuple[str, ...]:
-    """The columns by which a target has one row a key; none if it takes facts one after the other."""
-    return target.key or node.keys if node.changes or (target.key and target.replaces) else ()
+    """The columns by which a target has one row for each key; none if it appends facts."""
+    return target.key or node.keys if node.changes or (target.key and target.promise.takes is Takes.LATEST) else ()
 
 
 def check_target(sink: str, node: Node, target: Any, where: str | None) -> Target:
-    """A target as such; raises if it is none, or cannot take the results of a node."""
+    """A checked target; raises if it is not one, or cannot store the results of a node."""
     if not isinstance(target, Target):
         raise PlanError(
             f"sink {sink!r}: {target!r} is no target", hint='write to hr.log("topic"), hr.postgres("table", ...), ...', where=where

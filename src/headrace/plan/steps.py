@@ -22,6 +22,11 @@ class Where(Step):
     condition: Typed
 
     @property
+    def counts_each(self) -> bool:
+        """A pane that is filtered out would leave an older one in place."""
+        return True
+
+    @property
     def expressions(self) -> Iterator[Typed]:
         yield self.condition
 
@@ -54,6 +59,11 @@ class Select(Step):
 
 
 @dataclass(frozen=True)
+class Retyped(Select):
+    """The same columns for a union: those of null alone have their type in the other streams."""
+
+
+@dataclass(frozen=True)
 class Explode(Step):
     """One record for each element of an array column, under the name `into`."""
 
@@ -75,7 +85,7 @@ class Explode(Step):
 
 @dataclass(frozen=True)
 class Transform(Step):
-    """Whatever a function from a PySpark DataFrame to a PySpark DataFrame makes of it; evaluated by Spark."""
+    """The result of a function from a PySpark DataFrame to a PySpark DataFrame; evaluated by Spark."""
 
     function: Callable[[Any], Any] = field(compare=False)
 
@@ -86,6 +96,10 @@ class Transform(Step):
     @property
     def does(self) -> str:
         return f"transform {getattr(self.function, '__qualname__', type(self.function).__name__)}"
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        return (self.function,)
 
     @property
     def foreign(self) -> str:
@@ -114,13 +128,17 @@ class KeyBy(Step):
     key: tuple[str, ...]
 
     @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
     def does(self) -> str:
         return f"key by {', '.join(self.key)}"
 
 
 @dataclass(frozen=True)
 class ToStream(Step):
-    """The changes of a table as facts: the columns, and `op` that says insert, update or delete."""
+    """The changes of a table as facts: the columns, and `op` with insert, update or delete."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -128,6 +146,10 @@ class ToStream(Step):
 
     @property
     def changes(self) -> bool:
+        return False
+
+    @property
+    def moves(self) -> bool:
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""The step of a plan that keeps the latest record of each key, and what such steps remember."""
+"""The table step of a plan, which keeps the latest record of each key, and the memory of such steps."""
 
 from __future__ import annotations
 
@@ -21,8 +21,32 @@ class ToTable(TableStep):
         return self.key
 
     @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
+    def expires_after(self) -> timedelta | None:
+        return self.ttl
+
+    @property
+    def tabular(self) -> bool:
+        return True
+
+    @property
+    def at_hand(self) -> bool:
+        return True
+
+    @property
+    def settles(self) -> timedelta | None:
+        return self.ttl
+
+    @property
     def does(self) -> str:
         return f"latest record by {', '.join(self.key)}"
+
+    @property
+    def snapshots(self) -> bool:
+        return True
 
     @property
     def memory(self) -> Memory:

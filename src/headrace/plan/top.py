@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from headrace.core.durations import spelled
-from headrace.plan.aggregation import GroupAggregate, WindowAggregate
+from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.nodes import Memory, Node, TableStep
 from headrace.plan.steps import Select, Where
-from headrace.plan.tables import ToTable
-from headrace.plan.windows import Count, Global, Session
 
 
 @dataclass(frozen=True)
 class Top(TableStep):
     """The `count` rows with the largest `score`, of everything or of each value of `per`.
 
-    Those of each shard come first (`shared`), so that few rows have to meet. With `closes` a group is final when its window is.
+    The best rows of each shard are found first (`shared`), so that few rows are shuffled. With `closes`, a group is final when its window
+    is.
     """
 
     count: int
@@ -24,32 +24,90 @@ class Top(TableStep):
     per: tuple[str, ...]
     closes: bool
     shared: bool = False
+    rank: str = ""
+    """The column for the place of a row in its group, from 1; empty where it is not asked for."""
 
     @property
-    def beside(self) -> str:
-        at_hand = isinstance(self.input, GroupAggregate | ToTable) and all(result.expression.fused for result in self.input.results)
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.per
+
+    @property
+    def colocated_with(self) -> str:
+        at_hand = self.input.at_hand and all(result.expression.fused for result in self.input.results)
         return self.input.name if self.shared and at_hand else ""
+
+    @property
+    def moves(self) -> bool:
+        return not set(self.per) <= set(self.keys)
 
     @property
     def does(self) -> str:
         per = f" per {', '.join(self.per)}" if self.per else ""
-        return f"top {self.count} by {self.score}{per}{' of each shard' if self.shared else ''}{' at hand' if self.beside else ''}"
+        place = f"{' of each shard' if self.shared else ''}{' at hand' if self.colocated_with else ''}"
+        return f"top {self.count} by {self.score}{per}{place}{f', its place in {self.rank}' if self.rank else ''}"
+
+    @property
+    def snapshots(self) -> bool:
+        """Rows of windows that are past correction are not kept."""
+        return not self.shared and not self.closes
 
     @property
     def memory(self) -> Memory:
-        if self.beside:
-            return Memory(f"the best rows, up to {4 * self.count + 32} of each group and shard", f"as many as {self.beside!r} keeps")
+        if self.colocated_with:
+            return Memory(
+                f"the best rows, up to {4 * self.count + 32} of each group and shard", f"as many as {self.colocated_with!r} keeps"
+            )
         rows = "every row" if self.shared else "the best rows of each shard"
         if not self.closes:
             return Memory(rows, "as long as it is in the table before it")
         return Memory(rows, f"until its window is past correction, {spelled(self.lateness)} after its end")
 
 
+@dataclass(frozen=True)
+class TopOfFacts(TableStep):
+    """The `count` records with the largest `score` among facts, in their places; only these are kept, since a fact is never retracted."""
+
+    count: int
+    score: str
+    per: tuple[str, ...]
+    rank: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return (*self.per, self.rank)
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.per
+
+    @property
+    def tabular(self) -> bool:
+        return True
+
+    @property
+    def counts_each(self) -> bool:
+        return True
+
+    @property
+    def settles(self) -> timedelta | None:
+        return None
+
+    @property
+    def does(self) -> str:
+        per = f" per {', '.join(self.per)}" if self.per else ""
+        return f"top {self.count} facts by {self.score}{per}, the place in {self.rank}"
+
+    @property
+    def memory(self) -> Memory:
+        kept = f"the {self.count} best records{' of each group' if self.per else ''}"
+        return Memory(kept, "none: as many as there are groups" if self.per else f"{self.count} records")
+
+
 def window_of(node: Node) -> tuple[str, ...]:
-    """The columns that tell the windows of results apart, all of which end at one time; none where there are no such windows."""
+    """The columns that identify the windows of results, which all end at one time; none where there are no such windows."""
     shown = set(node.columns.names)
     while isinstance(node, Where | Select | Top):
         node = node.input
-    if not isinstance(node, WindowAggregate) or isinstance(node.window, Session | Count | Global):
+    if not isinstance(node, WindowAggregate) or not node.window.aligned:
         return ()
     return node.window.identity if set(node.window.identity) <= shown else ()

@@ -1,4 +1,4 @@
-"""The topics that an app has beside those it declares: what is late or bad of its streams, and what its job tells of itself."""
+"""The topics of an app in addition to those it declares: late and bad records of its streams, and its job's accounting."""
 
 from __future__ import annotations
 

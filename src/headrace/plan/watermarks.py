@@ -1,4 +1,4 @@
-"""How a stream knows how far event time has come."""
+"""Watermarks as declared: how far event time has come in a stream."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ DEFAULT_AHEAD = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Bounded:
-    """Records come at most `delay` behind the latest one of their partition; later ones are late.
+    """Records arrive at most `delay` behind the latest one of their partition; others are late.
 
-    The stream's watermark is the minimum over its partitions. A partition without records for `idle` (wall clock) is left
-    out of it; when all are silent, windows close all the same. A record more than `max_ahead` before the wall clock is a
-    dead letter, so that one bad time cannot close every window.
+    The stream's watermark is the minimum over its partitions. A partition without records for `idle` (wall clock) is left out of it; when
+    all are silent, windows close all the same. A record whose time is more than `max_ahead` later than the wall clock is a dead letter, so
+    that one bad time cannot close every window.
     """
 
     delay: timedelta
@@ -37,8 +37,8 @@ class Bounded:
 class LossBudget:
     """At most a `share` of the records may be late: the bound of each partition is the smallest that would have kept to that.
 
-    It is learned from the records of the partition while they come, is `max` until there were enough of them, and never above it. The
-    rest is as with `Bounded`.
+    The bound is learned from the records of the partition as they arrive. It is `max` until there were enough of them, and never above it.
+    The rest is as with `Bounded`.
     """
 
     share: float

@@ -21,7 +21,7 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("topic 't' with '4' partitions", lambda app, _: app.stream("t", "n int", partitions="4")),  # type: ignore[arg-type]
     ("'a/b' is not a view name", lambda app, views: app.view("a/b", views.to_table("url"))),
     ("'a/b' is not a topic name", lambda app, views: app.sink(views, LogTopic("a/b"))),
-    ("compact_every=True is no number", lambda app, views: app.sink(views, delta("lake", compact_every=True))),
+    ("compact_every=True is not a number", lambda app, views: app.sink(views, delta("lake", compact_every=True))),
     ("'' is not an app name", lambda app, _: App("", settings=app.settings)),
     ("'über' is not an app name", lambda app, _: App("über", settings=app.settings)),
     ("view 'v' of Windowed, which is no stream", lambda app, views: app.view("v", views.window(tumbling("1m")))),  # type: ignore[arg-type]
@@ -30,9 +30,10 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("without a column", lambda _, views: views.select()),
     ("without a column", lambda _, views: views.key_by()),
     ("transform\\('x'\\) is no function", lambda _, views: views.transform("x")),  # type: ignore[arg-type]
+    ("'sequence\\(1, n\\)': only Spark knows its type", lambda _, views: views.flat_map("sequence(1, n)", "a")),
     ("`url` is not an array", lambda _, views: views.explode("url")),
-    ("a window function looks at many rows", lambda _, views: views.where("sum(n) over (partition by url) > 1")),
-    ("an ordered aggregate looks at many", lambda _, views: views.where("percentile_cont(0.5) within group (order by n) > 1")),
+    ("a window function reads many rows", lambda _, views: views.where("sum(n) over (partition by url) > 1")),
+    ("an ordered aggregate reads many", lambda _, views: views.where("percentile_cont(0.5) within group (order by n) > 1")),
     ("until='ever' is not known", lambda app, views: (app.view("v", views.to_table("url")), app.run(until="ever"))),
     ("rows_per_epoch=0 takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=0))),
     ("rows_per_epoch=True takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=True))),

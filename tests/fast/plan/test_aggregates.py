@@ -12,8 +12,8 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import perfect, tumbling
 from headrace.core.errors import HeadraceError, PlanError
 from headrace.core.schema import type_name
-from headrace.operators.compiler import compiled
-from headrace.plan.own import Aggregate
+from headrace.engine.compiler import compiled
+from headrace.plan.aggregates.user_aggregate import Aggregate
 
 SCHEMA = "k string, at timestamp, i int, d double, m decimal(10,2), s string, b boolean, r array<int>, p map<string, int>"
 
@@ -80,7 +80,7 @@ def test_an_aggregate_has_the_type_that_spark_gives_it(text: str, kind: str) -> 
         ("sum(i) ignore nulls", "sum(...) with ignore nulls", "first, last"),
         ("first(s, true) ignore nulls", "first(...) with ignore nulls", "of one value"),
         ("sum(distinct i)", "sum of distinct values", "collect_set"),
-        ("mode(s)", "has no aggregate", "some"),
+        ("mode(s)", "contains no aggregate", "some"),
         ("map_from_entries(collect_list(struct(s, i)))", "only Spark knows its type", "struct(s, i))) as string)"),
     ],
 )  # fmt: skip

@@ -47,11 +47,11 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
             "whose panes say again what earlier ones said", "retracting",
         ),
         (lambda clicks, _: clicks.window(sliding("1m"), by="page").agg(n="count(*)").emit(early="5s"), "no early pane", "until"),
-        (lambda clicks, _: clicks.window(count_window(9), by="page").agg(n="count(*)").emit(until="1h"), "out when it is full", "leave"),
+        (lambda clicks, _: clicks.window(count_window(9), by="page").agg(n="count(*)").emit(until="1h"), "emits when it is full", "leave"),
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
             .window(sliding("1h")).agg(n="sum(n)"),
-            "sliding 1 hour over 'clicks.window', whose results change", "to_stream",
+            "sliding windows over 'clicks.window', whose results change", "to_stream",
         ),
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(every=10, mode="accumulating").where("n = 1"),
@@ -70,6 +70,8 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         ),
         (lambda clicks, _: clicks.window(global_()).agg(n="count(*)").emit(early="1m", mode="discarding")
          .window(count_window(2)).agg(n="sum(n)"), "one window for all time", "hr.tumbling"),
+        (lambda clicks, _: clicks.window(global_(), by="page").agg(n="count(*)").emit(every=1, mode="discarding").dedup("page", ttl="1m"),
+         "one window for all time", "hr.tumbling"),
         (lambda _, pages: pages.group("page", ttl=None).agg(place="last(place)"), "last.place. over 'pages', which has no event", "max_by"),
         (lambda _, pages: pages.group("page", ttl=None).agg(place="any_value(place)"), "any_value.place. over 'pages'", "max_by"),
         (lambda _, pages: pages.group("page", ttl="1 day").agg(n="count(*)"), "'pages' has no event time", "ttl=None"),
@@ -98,10 +100,10 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (lambda clicks, _: clicks.with_previous(by="page"), "has no ttl", "ttl=None"),
         (lambda clicks, _: clicks.top(3, by="at").to_table("page"), "top 3 of 'clicks': nothing tells its records apart", "to_table"),
         (lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").top(3, by="n"),
-         "top 3 of 'clicks.window': its results are never over", 'per="window"'),
+         "top 3 of 'clicks.window': its results never expire", 'per="window"'),
         (lambda clicks, _: clicks.window(session("1m"), by="page").agg(n="count(*)").top(3, by="n", per="window_start"),
-         "its results are never over", "to_table"),
-        (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").top(0, by="n"), "has no order", "above zero"),
+         "its results never expire", "to_table"),
+        (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").top(0, by="n"), "keeps no row", "above zero"),
         (lambda clicks, _: clicks.dedup([], ttl="1 day"), "compares nothing", "name a key"),
         (lambda clicks, _: clicks.dedup("page", ttl="0s"), "compares nothing", "above zero"),
         (lambda clicks, _: clicks.group("page", ttl="0s").agg(n="count(*)"), "ttl of 'clicks.group' is 0 seconds", "above zero"),
@@ -158,7 +160,7 @@ def test_a_sink_that_cannot_take_retractions_is_refused_when_planned() -> None:
         declared.sink(clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(**emit), LogTopic("minutes", append_only=True))
         return declared
 
-    with pytest.raises(PlanError, match="replaced or taken back later") as error:
+    with pytest.raises(PlanError, match="replaced or retracted later") as error:
         app(until="1h").plan()
     assert error.value.why
     assert "to_stream" in str(error.value.hint)
@@ -216,8 +218,8 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
         (lambda clicks: clicks.window(tumbling("5 parsecs")), "'5 parsecs' is not a duration"),
         (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every="10 seconds"), "every='10 seconds' is no number"),
         (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(mode="all"), "mode='all' is not known"),
-        (lambda clicks: clicks.window(tumbling("1m")).agg(n=3), "3 is no expression"),
-        (lambda clicks: clicks.where(3), "3 is no expression"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n=3), "3 is not an expression"),
+        (lambda clicks: clicks.where(3), "3 is not an expression"),
         (lambda clicks: clicks.window(count_window("5")), "'5' records every '5' holds nothing"),
         (lambda clicks: clicks.to_table("page").top(2.5, by="at"), r"top\(2.5, by='at'\)"),
         (lambda clicks: clicks.window(count_window(True)), "True records every True holds nothing"),
@@ -283,7 +285,8 @@ def test_an_aggregation_that_is_given_out_in_two_ways_is_written_twice() -> None
 
 def test_every_name_that_operators_give_a_column_is_reserved() -> None:
     folder = Path(reserved.__code__.co_filename).parent.parent / "operators"
-    trees = [ast.parse(file.read_text()) for file in folder.glob("*.py")]
+    files = [*folder.rglob("*.py"), *(folder.parent / "engine").rglob("*.py")]
+    trees = [ast.parse(file.read_text()) for file in files]
     texts = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     names = {text for text in texts if text.startswith("_") and text[1:].isidentifier() and text.islower() and text[1] != "_"}
     assert len(names) > 40

@@ -193,7 +193,7 @@ def test_a_name_that_could_be_two_columns_is_refused():
         "upper takes a string"),
         ("not i", "not takes a boolean, and i is an int"), ("cast(i as date)", "i is an int, not a date"), ("if(i, 1, 2)",
         "a condition is true or false"),
-        ("sum(i)", "gathers many rows"), ("d div 2", "div divides whole numbers"), ("at + 1", "is timestamp"), ("day + 1L",
+        ("sum(i)", "combines many rows"), ("d div 2", "div divides whole numbers"), ("at + 1", "is timestamp"), ("day + 1L",
         "a date moves by an int"),
         ("Name like 'a\\\\'", "the pattern of like cannot be read"), ("size(i)", "takes an array or a map"), ("1 + i + 2147483647",
         "the constants of"),
@@ -298,9 +298,9 @@ def test_filters_and_distinct_belong_to_the_call():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("amount * 2", "has no aggregate in it"), ("sum(a) + b", "column 'b' stands outside of every aggregate"), ("sum(max(a))",
-        "stands inside sum"),
-        ("summ(a)", "has no aggregate in it"),
+        ("amount * 2", "contains no aggregate"), ("sum(a) + b", "column 'b' is outside of every aggregate"), ("sum(max(a))",
+        "is inside sum"),
+        ("summ(a)", "contains no aggregate"),
     ],
 )  # fmt: skip
 def test_what_is_no_aggregate_is_refused(text, said):

@@ -33,7 +33,7 @@ def per_minute(clicks: Stream, _: Stream) -> Stream:
     [
         (lambda clicks, _: clicks.window(hr.processing_time("1m")).agg(n="count(*)"), IDLE, "windows by the wall clock", "event time"),
         (lambda clicks, _: clicks.where("at > now()").to_table("page"), IDLE, "another value each time", "from the record"),
-        (lambda clicks, _: clicks.window(hr.global_()).agg(n="count(*)"), IDLE, "nothing is given out before the input ends", "emit"),
+        (lambda clicks, _: clicks.window(hr.global_()).agg(n="count(*)"), IDLE, "nothing is emitted before the input ends", "emit"),
         (lambda clicks, _: clicks.window(hr.global_()).agg(n="count(*)").emit(until="1h"), IDLE, "before the input ends", "every="),
         (lambda clicks, _: clicks.window(hr.tumbling("1m")).agg(age="unix_timestamp(now()) - unix_timestamp(max(at))"), IDLE,
          "'clicks.window' evaluates 'age', which is another value each time", "from the record"),
@@ -75,9 +75,9 @@ def test_a_partition_that_could_stall_the_watermark_is_warned_of(tmp_path: Path)
 
 
 def test_columns_that_the_topic_does_not_have_are_refused_before_an_event_is_dropped(tmp_path: Path) -> None:
-    hr.App("before", home=tmp_path).stream("clicks", "page string, price int")
-    with pytest.raises(hr.PlanError, match="declared as page string, its topic has page string, price int") as error:
-        hr.App("after", home=tmp_path).stream("clicks", "page string")
+    hr.App("before", home=tmp_path).stream("clicks", "page string")
+    with pytest.raises(hr.PlanError, match="column 'price' of stream 'clicks' is not in its topic") as error:
+        hr.App("after", home=tmp_path).stream("clicks", "page string, price int")
     assert "test_remarks.py" in str(error.value.where)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.core.errors import PlanError
+from headrace.core.promise import Takes
 from headrace.log.target import LogTopic
 from headrace.plan.plan import Sink
 from headrace.plan.tables import ToTable
@@ -37,7 +38,7 @@ def test_facts_that_replace_each_other_by_a_key_are_made_a_table_first() -> None
     app = Declaration("sinks")
     clicks = app.stream("clicks", schema="page string, n bigint")
     app.sink(clicks, MemoryTarget(key=("page",)))
-    app.sink(clicks, MemoryTarget(key=("page",), replaces=False))
+    app.sink(clicks, MemoryTarget(key=("page",), takes=Takes.CHANGES))
     app.sink(clicks, LogTopic("clicks"))
     table, keyed, facts = (output for output in app.plan().outputs if isinstance(output, Sink))
     assert isinstance(table.node, ToTable)

@@ -10,7 +10,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, calendar, count_window, custom, global_, hopping, session, sliding, tumbling
 from headrace.core.errors import PlanError
 from headrace.plan.explain import explained
-from headrace.plan.windows import Window
+from headrace.plan.windows.kinds import Window
 
 
 @pytest.mark.parametrize(

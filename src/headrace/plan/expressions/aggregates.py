@@ -34,7 +34,7 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """The `calls` to be aggregated, each once, and `finish`, which makes the result of their placeholders."""
+    """The `calls` to aggregate, each once, and `finish`, which computes the result from their placeholders."""
 
     text: str
     finish: Expression
@@ -80,9 +80,7 @@ def _outermost(node: Node, known: frozenset[str]) -> Iterator[Call]:
 def _call(node: Call, text: str, where: str | None, placeholder: str, known: frozenset[str]) -> AggregateCall:
     for inner in (part for child in node.children() for part in child.walk()):
         if isinstance(inner, Call) and inner.name in known:
-            raise PlanError(
-                f"{inner.name}(...) stands inside {node.name}(...)", why="an aggregate of an aggregate has no rows", where=where
-            )
+            raise PlanError(f"{inner.name}(...) is inside {node.name}(...)", why="an aggregate of an aggregate has no rows", where=where)
         if isinstance(inner, Star):
             raise PlanError(f'{node.name}(...) cannot take "*"', hint="only count(*) can", where=where)
 
@@ -92,9 +90,7 @@ def _call(node: Call, text: str, where: str | None, placeholder: str, known: fro
     arguments = tuple(part(argument) for argument in node.arguments)
     if node.ignores_nulls:
         if node.name not in _WITH_NULLS or len(arguments) != 1:
-            raise PlanError(
-                f"{node.name}(...) with ignore nulls", hint=f"it stands behind {', '.join(_WITH_NULLS)} of one value", where=where
-            )
+            raise PlanError(f"{node.name}(...) with ignore nulls", hint=f"it belongs to {', '.join(_WITH_NULLS)} of one value", where=where)
         arguments += (parse("true", where),)
     return AggregateCall(
         name=text[node.span.start : node.span.end],
@@ -111,7 +107,7 @@ def _none_there(text: str, root: Node, known: frozenset[str], where: str | None)
     hint = "write for example count(*) or sum(amount)"
     if called is not None:
         hint = unknown_name("aggregate", called, sorted(known))[1]
-    return PlanError(f"{text!r} has no aggregate in it", why="many rows have to become one value", hint=hint, where=where)
+    return PlanError(f"{text!r} contains no aggregate", why="many rows must become one value", hint=hint, where=where)
 
 
 def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
@@ -119,7 +115,7 @@ def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
     loose = [name for name in aggregation.finish.columns if name not in placeholders]
     if loose:
         raise PlanError(
-            f"column {loose[0]!r} stands outside of every aggregate in {aggregation.text!r}",
+            f"column {loose[0]!r} is outside of every aggregate in {aggregation.text!r}",
             why="it has many values, and the result is one",
             hint=f"put it in by=, or write first({loose[0]})",
             where=where,
@@ -127,7 +123,7 @@ def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
 
 
 def _without_case(node: Call) -> Node:
-    """The call with its column names in lower case: Spark does not tell Amount from amount."""
+    """The call with its column names in lower case: Spark does not distinguish Amount from amount."""
 
     def lowered(part: Node) -> Node:
         if isinstance(part, Column):

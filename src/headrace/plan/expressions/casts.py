@@ -1,4 +1,4 @@
-"""Which casts Spark allows in ANSI mode, and which of them are evaluated without it."""
+"""Casts that Spark allows in ANSI mode, and those of them that are evaluated without it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _FLOAT_TEXT = "the digits of a floating number in text depend on Spark's Java ve
 
 
 def shortest_known(target: pa.Decimal128Type) -> bool:
-    """Where the digits of a double that count for a decimal are the same for every version of Java."""
+    """Whether the digits of a double that count for a decimal are the same in every version of Java."""
     return bool(target.scale <= SAME_PLACES and target.precision - target.scale <= 16)
 
 
 def castable(source: Kind, target: Kind) -> bool:
-    """True where Spark accepts the cast.
+    """Whether Spark accepts the cast.
 
     >>> castable(kinds.INT, kinds.DATE)
     False
@@ -46,7 +46,7 @@ def castable(source: Kind, target: Kind) -> bool:
 
 
 def total(source: Kind, target: Kind) -> bool:
-    """Where Spark takes the result of a cast for null only if its operand is."""
+    """Whether Spark treats the result of a cast as null only if its operand is."""
     if source == STRING:
         return target in (STRING, BINARY)
     if isinstance(target, pa.Decimal128Type):
@@ -72,9 +72,9 @@ def cast_reason(source: Kind, target: Kind) -> str | None:
     if source == BINARY:
         return "bytes need not be text, which only Spark keeps as it is"
     if TIMESTAMP in (source, target) and (kinds.floating(source) or kinds.decimal(source) or kinds.decimal(target) or target == FLOAT):
-        return "seconds with a fraction are turned into a timestamp by Spark"
+        return "Spark converts seconds with a fraction to a timestamp"
     if TIMESTAMP_NTZ in (source, target) and STRING in (source, target):
-        return "timestamp_ntz and text are turned into each other by Spark"
+        return "Spark converts between timestamp_ntz and text"
     if isinstance(source, Interval) and target == STRING:
-        return "an interval is written out by Spark"
+        return "Spark writes intervals as text"
     return None

@@ -13,19 +13,20 @@ from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
 from headrace.plan.expressions.functions import FUNCTIONS
 from headrace.plan.expressions.nodes import Call, Case, Cast, Column, Foreign, Interval, Kind, Literal, Member, Named, Node
-from headrace.plan.expressions.optimiser import NeverFolds, optimised
+from headrace.plan.expressions.optimizer import NeverFolds, optimized
 from headrace.plan.expressions.problems import nearest, unknown_name
 from headrace.plan.expressions.rules.collections import field_of
+from headrace.plan.expressions.rules.places import OWN
 from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
 from headrace.plan.expressions.terms import Apply, Constant, Field, Remote, Term
 from headrace.plan.expressions.unfused import UNFUSED
 
-# Spark takes these for functions where there is no such column.
+# Spark treats these as functions where there is no such column.
 _WORDS_OF_THE_MOMENT = {
     (word,) for word in ("current_date", "current_timestamp", "current_user", "current_time", "localtimestamp", "session_user", "user")
 }
 _OF_MANY = "aggregates belong in agg(...); with_previous(...), dedup(...) and process(...) know the records of a key before"
-FUSED = frozenset(RULES) | {"cast", "try_cast"}
+FUSED = frozenset(RULES) - OWN | {"cast", "try_cast"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Typed:
 
 
 def check(expression: Expression, schema: pa.Schema) -> Typed:
-    """Resolve names as Spark does (whatever their case), infer the type, and refuse what Spark would refuse.
+    """Resolve names as Spark does (ignoring case), infer the type, and refuse what Spark would refuse.
 
     >>> from headrace.plan.expressions import parse
     >>> typed = check(parse("amount / 2"), pa.schema([("amount", pa.int32())]))
@@ -59,13 +60,27 @@ def check(expression: Expression, schema: pa.Schema) -> Typed:
     """
     term = _Checker(expression, schema).term(expression.root)
     try:
-        term = optimised(term)
+        term = optimized(term)
     except NeverFolds as problem:
         raise PlanError(str(problem), hint="write the sum of the constants yourself", where=expression.where) from problem
     reason = next((part.reason for part in term.walk() if isinstance(part, Remote) and part.reason), "")
     if not reason and term.kind == Interval.MONTH:
         reason = "a result of months is left to Spark"
+    if reason:
+        _refuse_own(term, expression, reason)
     return Typed(expression, _arrow(term.kind), term.nullable, not reason, reason, term)
+
+
+def _refuse_own(term: Term, expression: Expression, reason: str) -> None:
+    """Spark evaluates an expression as a whole, and does not know functions of ours."""
+    own = next((part.operation for part in term.walk() if isinstance(part, Apply) and part.operation in OWN), None)
+    if own is not None:
+        raise PlanError(
+            f"{own}(...) is a function of Headrace, and Spark must evaluate {expression.text!r}",
+            why=reason,
+            hint="compute one of the two into a column first: with_columns(...)",
+            where=expression.where,
+        )
 
 
 def _arrow(kind: Kind | None) -> pa.DataType | None:
@@ -101,12 +116,12 @@ class _Checker:
         if isinstance(node, Call):
             return self._call(node.name, node, self._arguments(node))
         if isinstance(node, Foreign) and node.gathers:
-            raise self._site(node, "").refuse(f"{node.what} looks at many rows, and this is evaluated for each", _OF_MANY)
+            raise self._site(node, "").refuse(f"{node.what} reads many rows, and this is evaluated for each row", _OF_MANY)
         if isinstance(node, Foreign):
             for part in node.children():
                 self.term(part)
             return Remote(None, True, self._written(node), f"{node.what} is evaluated by Spark")
-        raise self._site(node, "").refuse("this cannot stand in an expression", '"*" belongs in select or count(*)')
+        raise self._site(node, "").refuse("this cannot be part of an expression", '"*" belongs in select or count(*)')
 
     def _arguments(self, node: Call) -> list[Term]:
         if node.name != "struct":
@@ -122,7 +137,9 @@ class _Checker:
         found = [field for field in self._schema if field.name.lower() == node.name.lower()]
         if len(found) > 1:
             names = ", ".join(field.name for field in found)
-            raise self._site(node, "").refuse(f"column {node.name!r} could be any of {names}", "Spark does not tell upper from lower case")
+            raise self._site(node, "").refuse(
+                f"column {node.name!r} could be any of {names}", "Spark does not distinguish upper from lower case"
+            )
         if not found and tuple(name.lower() for name in node.parts) in _WORDS_OF_THE_MOMENT:
             return self._call(node.name.lower(), node, [])
         if not found:
@@ -145,7 +162,7 @@ class _Checker:
     def _call(self, name: str, node: Node, terms: list[Term]) -> Term:
         if name in AGGREGATES:
             raise self._site(node, name).refuse(
-                f"{name}(...) gathers many rows, and this is evaluated for each row", "aggregates belong in agg(...)"
+                f"{name}(...) combines many rows, and this is evaluated for each row", "aggregates belong in agg(...)"
             )
         if name in UNFUSED:
             kind, reason = UNFUSED[name]
@@ -156,9 +173,9 @@ class _Checker:
         return self._ruled(node, RULES[name], terms, name)
 
     def _refuse_an_unknown(self, name: str, node: Node) -> None:
-        # Signs and pairs of words are the grammar's own.
+        # Signs and pairs of words belong to the grammar.
         if name.isidentifier() and name not in FUNCTIONS:
-            near = nearest(name, FUNCTIONS)
+            near = nearest(name, FUNCTIONS | OWN)
             own = "functions of your own run in transform(...) and process(...)"
             raise self._site(node, name).refuse(f"Spark SQL has no function {name!r}", f"did you mean {near!r}? {own}" if near else own)
 

@@ -1,4 +1,4 @@
-"""`parse`: a Spark SQL text becomes an Expression, without a JVM and without knowing any column."""
+"""`parse`: a Spark SQL text as an Expression, without a JVM and without knowing any column."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headrace.plan.expressions.nodes import Call, Column, Node
 
 @dataclass(frozen=True)
 class Expression:
-    """One Spark SQL expression: its text, what it says, and where the user wrote it.
+    """One Spark SQL expression: its text, its meaning, and where the user wrote it.
 
-    Two expressions are equal when they mean the same, whatever the blanks in their text.
+    Two expressions are equal when they mean the same, whatever the white space in their text.
     """
 
     text: str = field(compare=False)

@@ -1,4 +1,4 @@
-"""Syntax left to Spark: what our grammar does not read but sqlglot recognises as Spark SQL."""
+"""Syntax left to Spark: text that our grammar does not read but sqlglot recognizes as Spark SQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from headrace.plan.expressions.nodes import Foreign, Span
 
-# sqlglot forgives much, so it is asked only where the text shows syntax that our grammar leaves out.
+# sqlglot accepts too much, so it is used only where the text shows syntax that our grammar leaves out.
 _SIGNS = {
     r"->": "a lambda", r"=>": "a named argument", r"\bover\b": "a window function", r"\bselect\b": "a subquery",
     r"\bwithin\s+group\b": "an ordered aggregate", r"\bcollate\b": "a collation", r"\boverlay\b": "overlay",

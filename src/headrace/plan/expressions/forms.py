@@ -42,7 +42,7 @@ def typed_literal(grammar: Grammar) -> Literal | Cast:
 
 
 def interval(grammar: Grammar) -> Literal | None:
-    """`interval 5 minutes`; None when the word is a column's name."""
+    """`interval 5 minutes`; None when the word is the name of a column."""
     start, place = grammar.token.start, grammar.place
     grammar.take()
     if grammar.token.kind not in ("number", "string") and not grammar.token.says("+", "-"):

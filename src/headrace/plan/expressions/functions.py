@@ -1,6 +1,6 @@
-"""The names of the functions that Spark SQL has, of the very version that Headrace runs on: no job knows others."""
+"""The names of all functions of Spark SQL, in the version that Headrace runs on."""
 
-# What stands here and Spark's own list are compared by a test with a JVM.
+# A test with a JVM compares this list with Spark's own.
 _NAMES = """
     abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value approx_count_distinct approx_percentile approx_top_k
     approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate array array_agg array_append array_compact array_contains

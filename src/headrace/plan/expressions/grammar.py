@@ -1,4 +1,4 @@
-"""Spark's expression grammar: its operators and how strongly each binds."""
+"""Spark's expression grammar: its operators and their binding strength."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class Grammar(Reader):
         return self._chosen(Call(self.since(start), name, arguments, distinct))
 
     def _chosen(self, call: Call) -> Call:
-        """A call with what stands behind it: of which rows it is, and whether nulls count."""
+        """A call with its suffix: the rows that it applies to, and whether nulls count."""
         if self.accept("filter", "(", "where"):
             condition = self.expression()
             self.expect(")")

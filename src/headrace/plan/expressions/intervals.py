@@ -19,7 +19,7 @@ Length = tuple[int, Interval]
 
 
 def unit(word: str) -> str | None:
-    """The unit a word names, singular, or None.
+    """The unit that a word names, in the singular, or None.
 
     >>> unit("MINUTES")
     'minute'

@@ -1,4 +1,4 @@
-"""Spark's types as questions and sums: which are numbers, which one holds two, how decimals grow."""
+"""Spark's types: predicates, common types, and the growth of decimals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plain(kind: pa.DataType) -> pa.DataType:
     if types.is_map(kind):
         return pa.map_(plain(kind.key_type), plain(kind.item_type))
     if types.is_struct(kind):
-        return pa.struct([field.with_type(plain(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, plain(field.type), field.nullable) for field in kind])
     return kind
 
 
@@ -52,7 +52,7 @@ def integer(kind: Kind) -> bool:
 
 
 def wider_integer(kind: Kind, other: Kind) -> bool:
-    """True when both are whole numbers and the first holds all of the second."""
+    """Whether both are whole numbers and the first can represent all of the second."""
     return integer(kind) and integer(other) and _INTEGERS.index(kind) >= _INTEGERS.index(other)
 
 
@@ -90,19 +90,19 @@ def nested(kind: Kind) -> bool:
 
 
 def as_decimal(kind: Kind) -> pa.Decimal128Type:
-    """The decimal that holds every value of an integer type."""
+    """The decimal that can represent every value of an integer type."""
     return kind if isinstance(kind, pa.Decimal128Type) else pa.decimal128(_DIGITS[kind], 0)
 
 
 def bounded(digits: int, scale: int) -> pa.Decimal128Type:
-    """A decimal cut to 38 digits; whole digits are kept, and at least six after the point where there were six."""
+    """A decimal bounded to 38 digits; whole digits are kept, and at least six after the point where there were six."""
     if digits <= MAX_DIGITS:
         return pa.decimal128(digits, scale)
     return pa.decimal128(MAX_DIGITS, max(MAX_DIGITS - (digits - scale), min(scale, 6)))
 
 
 def wider_decimal(left: pa.Decimal128Type, right: pa.Decimal128Type) -> pa.Decimal128Type:
-    """The decimal that holds both, cut to 38 digits."""
+    """The decimal that can represent both, bounded to 38 digits."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     # Beyond 38 digits a common type keeps the whole part, unlike arithmetic, which keeps up to six decimals.
@@ -110,7 +110,7 @@ def wider_decimal(left: pa.Decimal128Type, right: pa.Decimal128Type) -> pa.Decim
 
 
 def common(left: Kind, right: Kind) -> Kind | None:
-    """The type Spark casts both to, or None where it knows none.
+    """The type that Spark casts both to, or None where there is none.
 
     >>> common(pa.int32(), pa.float32())
     DataType(double)

@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"(.*?)(BD|[LSYDF])?", re.IGNORECASE)
 
 
 def number(token: Token, reader: Reader, minus: Token | None = None) -> Literal:
-    """A number, with the minus that stands before it."""
+    """A number, with a minus sign before it."""
     match = _NUMBER.fullmatch(token.text)
     digits, suffix = (match[1], (match[2] or "").upper()) if match else (token.text, "")
     digits = digits if minus is None else "-" + digits
@@ -55,7 +55,7 @@ def _decimal(digits: str, span: Span, token: Token, reader: Reader) -> Literal:
     scale = -exponent
     precision = max(len(str(int("".join(map(str, figures))))) if any(figures) else 1, scale)
     if precision > 38:
-        raise syntax_error(reader.text, token.start, "a decimal holds at most 38 digits", reader.where)
+        raise syntax_error(reader.text, token.start, "a decimal has at most 38 digits", reader.where)
     return Literal(span, value, pa.decimal128(precision, scale))
 
 

@@ -13,7 +13,7 @@ DATE_PATTERN = r"^([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?$"
 TIMESTAMP_PATTERN = (
     r"^([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?([^0-9.].*)?)?)?)?)?)?$"
 )
-# What Spark trims before it reads: white space and control characters up to the blank, and delete.
+# The characters that Spark trims before it reads: white space and control characters up to the blank, and delete.
 TRIMMED = "".join(map(chr, range(0x21))) + "\x7f"
 
 _SECONDS_PER_DAY = 86_400

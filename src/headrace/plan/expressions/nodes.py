@@ -1,4 +1,4 @@
-"""What an expression says, as frozen nodes that know where in the text they stand."""
+"""The syntax tree of an expression: frozen nodes that know their place in the text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 class Interval(Enum):
-    """Spark's interval types, as far as arithmetic tells them apart."""
+    """Spark's interval types, as far as arithmetic distinguishes them."""
 
     DAY = "interval day"
     DAY_TIME = "interval day to second"
@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Node:
-    """A part of an expression; two are equal when they mean the same, wherever they stand."""
+    """A part of an expression; two are equal when they mean the same, wherever they are."""
 
     span: Span = field(compare=False)
 
@@ -104,7 +104,7 @@ class Cast(Node):
 
 @dataclass(frozen=True)
 class Case(Node):
-    """`case when ... then ... else ... end`; the form with an operand has become comparisons."""
+    """`case when ... then ... else ... end`; the form with an operand has been rewritten to comparisons."""
 
     branches: tuple[tuple[Node, Node], ...]
     otherwise: Node | None
@@ -116,7 +116,7 @@ class Case(Node):
 
 @dataclass(frozen=True)
 class Named(Node):
-    """An argument with a name, as `struct(a as b)` takes."""
+    """An argument with a name, as in `struct(a as b)`."""
 
     operand: Node
     name: str

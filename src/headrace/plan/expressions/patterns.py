@@ -1,7 +1,7 @@
-"""Java's regular expressions in the words of Rust's, for the part of the language where both mean the same.
+"""Java's regular expressions in Rust's syntax, for the part of the language where both mean the same.
 
-Java's classes are ASCII, its dot leaves out five line ends, its dollar also stands before a final line end; a construct
-without an exact counterpart (look-around, back-references, word borders) is Untranslatable.
+Java's classes are ASCII, its dot excludes five line ends, its dollar also matches before a final line end; a construct without an exact
+counterpart (look-around, back-references, word borders) is Untranslatable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MEANING = set("\\^$.|?*+()[]{}")
 
 
 class Untranslatable(ValueError):
-    """The pattern has a construct that is not the same in both languages."""
+    """The pattern has a construct that differs between both languages."""
 
 
 def like_pattern(pattern: str, escape: str) -> tuple[Scalar, ...]:
@@ -50,7 +50,7 @@ def _like_parts(pattern: str, escape: str) -> list[str]:
         if sign == escape:
             place += 1
             if place == len(pattern) or pattern[place] not in ("_", "%", escape):
-                raise Untranslatable(f"the escape {escape!r} stands before neither %, _ nor itself")
+                raise Untranslatable(f"the escape {escape!r} precedes neither %, _ nor itself")
             sign = pattern[place]
         elif sign in "%_":
             found = _ANY if sign == "%" else _ONE
@@ -67,7 +67,7 @@ def _like_parts(pattern: str, escape: str) -> list[str]:
 
 
 def plain_text(pattern: str) -> str:
-    """The text a regular expression stands for, or nothing where it is more than a text.
+    """The text that a regular expression stands for, or None where it is more than a text.
 
     >>> plain_text(r"a\\.b"), plain_text("a+")
     ('a.b', '')
@@ -79,7 +79,8 @@ def plain_text(pattern: str) -> str:
 
 @dataclass(frozen=True)
 class Search:
-    """A translated pattern: does it have a dollar, how many groups, may it match nothing, is a group repeated."""
+    """A translated pattern: whether it has a dollar, the number of groups, whether it may match nothing, and whether a group is
+    repeated."""
 
     expression: str
     dollar: bool
@@ -106,7 +107,8 @@ def _literal(sign: str) -> str:
 
 @dataclass(frozen=True)
 class _Piece:
-    """A translated piece; `ends` when a dollar closes it, `size` how often its parts are repeated, `empty` if it may match nothing."""
+    """A translated piece; `ends` when a dollar closes it, `size` the number of repetitions of its parts, `empty` if it may match
+    nothing."""
 
     text: str
     ends: bool = False
@@ -129,7 +131,7 @@ class _Pattern:
     def whole(self) -> _Piece:
         found = self._alternatives()
         if self._rest:
-            raise Untranslatable("a parenthesis is closed that was not opened")
+            raise Untranslatable("a parenthesis is closed but was not opened")
         return found
 
     def _take(self, count: int = 1) -> str:
@@ -155,7 +157,7 @@ class _Pattern:
         pieces: list[_Piece] = []
         while self._rest and self._rest[0] not in "|)":
             if pieces and pieces[-1].ends:
-                raise Untranslatable("a dollar stands before the end")
+                raise Untranslatable("a dollar before the end")
             pieces.append(self._repeated(self._atom()))
         return _Piece(
             "".join(piece.text for piece in pieces),

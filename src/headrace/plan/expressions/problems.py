@@ -1,4 +1,4 @@
-"""How an expression's mistakes are told: the text, a mark under the place, and what to write instead."""
+"""Messages about mistakes in an expression: the text, a mark under the place, and what to write instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.plan.expressions.nodes import Span
 
 
 def marked(text: str, start: int, end: int | None = None) -> str:
-    """The line of `text` that holds `start`, with a mark under it.
+    """The line of `text` that contains `start`, with a mark under it.
 
     >>> print(marked("a + + b", 4))
     a + + b
@@ -38,7 +38,7 @@ def type_error(text: str, span: Span, what: str, where: str | None, hint: str | 
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> tuple[str, str]:
-    """Fact and hint for a name that is not there."""
+    """The fact and the hint for an unknown name."""
     names = list(known)
     near = nearest(name, names)
     there = ", ".join(names) or "none"
@@ -46,7 +46,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> tuple[str, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, if any is alike.
+    """The known name most similar to `name`, if any is similar.
 
     >>> nearest("amuont", ["user", "amount"])
     'amount'

@@ -1,4 +1,4 @@
-"""A cursor over tokens, with the errors that say what was expected and what stands there."""
+"""A cursor over tokens, with errors that name the expected and the found token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reader:
         return self._tokens[self._next]
 
     def after(self, steps: int = 1) -> Token:
-        """The token `steps` behind the current one."""
+        """The token `steps` after the current one."""
         return self._tokens[min(self._next + steps, len(self._tokens) - 1)]
 
     def take(self) -> Token:

@@ -27,7 +27,7 @@ def parse_select(text: str, where: str | None = None) -> list[Named]:
 
 
 def expand(items: Iterable[Named], schema: pa.Schema) -> list[Named]:
-    """The same list with every `*` replaced by the columns it stands for; no name may come twice.
+    """The same list with every `*` replaced by the columns it stands for; no name may occur twice.
 
     >>> [name for name, _ in expand(parse_select("* except (b), a + 1 as c"), pa.schema([("a", pa.int32()), ("b", pa.int32())]))]
     ['a', 'c']
@@ -42,7 +42,7 @@ def expand(items: Iterable[Named], schema: pa.Schema) -> list[Named]:
 
 
 def _items(text: str, where: str | None) -> Iterator[str]:
-    """The text between commas that stand outside of every bracket."""
+    """The text between commas outside of every bracket."""
     depth, start = 0, 0
     for token in tokens(text, where):
         depth += token.says("(", "[") - token.says(")", "]")

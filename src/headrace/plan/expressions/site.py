@@ -1,4 +1,4 @@
-"""The place where a function is called: what a typing rule may build there, refuse, or leave to Spark."""
+"""The call site of a function: what a typing rule may build there, refuse, or leave to Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Site:
         return self.text[self.node.span.start : self.node.span.end]
 
     def apply(self, kind: Kind, *arguments: Term, options: Sequence[Scalar] = (), nullable: bool | None = None, name: str = "") -> Term:
-        """This call on arguments that have the types it wants; null in gives null out unless said otherwise."""
+        """This call on arguments that have the types it needs; a null argument gives null unless said otherwise."""
         may_be_null = any(argument.nullable for argument in arguments) if nullable is None else nullable
         return Apply(kind, may_be_null, self.written, name or OPERATIONS[self.name], arguments, tuple(options))
 
@@ -59,19 +59,19 @@ class Site:
         return Apply(kind, term.nullable or not total(term.kind, kind), term.text, "cast", (term,))
 
     def wants(self, term: Term, kind: Kind) -> Term:
-        """An argument of a function that takes `kind`: cast as Spark does on its own, refused where it does not."""
+        """An argument of a function that takes `kind`: cast as Spark does implicitly, refused where it does not."""
         if term.kind is not None and not _assignable(term.kind, kind):
             raise self.refuse(f"{self.name} takes {_a(kind)}, and {term.text} is {_a(term.kind)}")
         return self.cast(term, kind)
 
     def literal(self, term: Term, what: str) -> Constant:
-        """An argument that has to be written as a constant for the call to be evaluated here."""
+        """An argument that must be a constant for the call to be evaluated here."""
         if not isinstance(term, Constant):
             raise LeftToSpark(f"{self.name} with {what} that is not a constant is evaluated by Spark")
         return term
 
     def same(self, *terms: Term) -> tuple[Term, ...]:
-        """The terms cast to the one type that holds them all."""
+        """The terms cast to the one type that can represent them all."""
         kind: Kind = kinds.NULL
         for term in terms:
             wider = kinds.common(kind, term.kind) if term.kind is not None else None
@@ -112,7 +112,7 @@ OPERATIONS: dict[str, str] = {}
 
 
 def rule(*names: str, arguments: tuple[int, int] | int | None = None) -> Callable[[Rule], Rule]:
-    """Register how a function is typed, under its first name and others; `arguments` is how many it takes, or (fewest, most)."""
+    """Register how a function is typed, under its first name and others; `arguments` is their number, or (fewest, most)."""
 
     def register(function: Rule) -> Rule:
         for name in names:

@@ -41,7 +41,7 @@ class Constant(Term):
 
 @dataclass(frozen=True)
 class Apply(Term):
-    """An operation on checked arguments; `options` are what the operation needs besides values (a pattern, a unit)."""
+    """An operation on checked arguments; `options` are what the operation needs in addition to values (a pattern, a unit)."""
 
     operation: str
     arguments: tuple[Term, ...]

@@ -1,4 +1,4 @@
-"""The words of Spark SQL: names, numbers, strings and signs, each with its place in the text."""
+"""The tokens of Spark SQL: names, numbers, strings and signs, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tokens(text: str, where: str | None = None) -> list[Token]:
     ['a', '>=', "it's", '']
     """
     if not isinstance(text, str):
-        raise PlanError(f"{text!r} is no expression", hint='write it as text, in Spark SQL: "amount * 2 > 10"', where=where)
+        raise PlanError(f"{text!r} is not an expression", hint='write it as text, in Spark SQL: "amount * 2 > 10"', where=where)
     found: list[Token] = []
     position = 0
     while position < len(text):

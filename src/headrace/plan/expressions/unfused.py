@@ -1,6 +1,6 @@
 """Functions that are left to Spark although they are common, each with its result type and the reason.
 
-A function stands here when its result could not be made equal to Spark's in every digit and character.
+A function is here when its result could not be made equal to Spark's in every digit and character.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How arrays, maps and structs are built, measured and read."""
+"""Typing of arrays, maps and structs: how they are built, measured and read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.plan.expressions.terms import Constant, Term
 
 @rule("struct", "named_struct")
 def structure(site: Site, terms: tuple[Term, ...]) -> Term:
-    """Names and values in turn."""
+    """Alternating names and values."""
     if len(terms) % 2:
         raise site.refuse("named_struct takes a name before each value")
     names: list[str] = []
@@ -48,16 +48,16 @@ def array(site: Site, terms: tuple[Term, ...]) -> Term:
 
 @rule("map")
 def mapping(site: Site, terms: tuple[Term, ...]) -> Term:
-    """Keys and values in turn; where the keys are different constants, none can be null or there twice."""
+    """Alternating keys and values; where the keys are distinct constants, none can be null or occur twice."""
     if len(terms) % 2:
         raise site.refuse("map takes a key before each value")
     keys = [term.value if isinstance(term, Constant) else None for term in terms[::2]]
     if not keys or None in keys or len(set(keys)) < len(keys):
-        raise LeftToSpark("a map is built here of keys that are different constants")
+        raise LeftToSpark("a map is built here only of keys that are distinct constants")
     named, values = site.same(*terms[::2]), site.same(*terms[1::2])
     (_, key), (_, value) = _storable(site, named[0]), _storable(site, values[0])
     if kinds.floating(key) or kinds.array(value) or kinds.mapping(value):
-        raise LeftToSpark("a map is built here of simple keys and values that are no arrays or maps")
+        raise LeftToSpark("a map is built here only of simple keys, and of values that are not arrays or maps")
     kind = pa.map_(key, pa.field("value", value, any(term.nullable for term in values)))
     return site.apply(kind, *(term for pair in zip(named, values, strict=True) for term in pair), nullable=False)
 
@@ -154,5 +154,5 @@ def field_of(site: Site, container: Term, name: str) -> Term:
     found = [field for field in kind if field.name.lower() == name.lower()]
     if len(found) != 1:
         fact, hint = unknown_name("field", name, (field.name for field in kind))
-        raise site.refuse(fact if not found else f"field {name!r} is there twice in {container.text}", hint)
+        raise site.refuse(fact if not found else f"field {name!r} occurs twice in {container.text}", hint)
     return site.apply(found[0].type, container, options=(found[0].name,), nullable=container.nullable or found[0].nullable, name="field")

@@ -1,4 +1,4 @@
-"""How choices are typed: case, if, coalesce and their kin, greatest and least."""
+"""Typing of choices: case, if, coalesce and similar functions, greatest and least."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.plan.expressions.terms import Apply, Constant, Term
 
 @rule("case")
 def case(site: Site, terms: tuple[Term, ...]) -> Term:
-    """Conditions and results in turn, and the result of else last."""
+    """Alternating conditions and results, with the result of else last."""
     conditions = [_condition(site, term) for term in terms[:-1:2]]
     results = _alike(site, *terms[1:-1:2], terms[-1])
     mixed = [part for pair in zip(conditions, results[:-1], strict=True) for part in pair]
@@ -90,7 +90,7 @@ def extreme(site: Site, terms: tuple[Term, ...]) -> Term:
 
 
 def _alike(site: Site, *terms: Term) -> tuple[Term, ...]:
-    """The terms with one type; nested types only where they are the same already."""
+    """The terms with one type; nested types only where they are already the same."""
     known = {term.kind for term in terms if term.kind != kinds.NULL}
     if len(known) > 1 and any(kinds.nested(kind) for kind in known if kind is not None):
         raise LeftToSpark(f"{site.name} of differing nested types is evaluated by Spark")

@@ -1,4 +1,4 @@
-"""How functions on dates and timestamps are typed."""
+"""Typing of functions on dates and timestamps."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _truncated(site: Site, units: dict[str, str], unit: Term, moment: Term) -> T
     word = site.literal(site.wants(unit, STRING), "a unit").value
     name = units.get(word.lower()) if isinstance(word, str) else None
     if name is None:
-        # Spark answers null for a unit it does not know.
+        # Spark returns null for a unit it does not know.
         return site.constant(None, moment.kind or DATE)
     return site.apply(moment.kind or DATE, moment, options=(name,))
 
@@ -179,6 +179,6 @@ def formatted(site: Site, terms: tuple[Term, ...]) -> Term:
         letters, _, quoted, plain, other = found.groups()
         if other is not None or (letters is not None and letters not in _FORMATTED):
             raise LeftToSpark(f"the format {terms[1].text} is written by Java", STRING)
-        # Plain text is marked by a quote before it; two quotes are one, inside of quotes and outside.
+        # A quote before it marks plain text; two quotes are one, inside and outside of quotes.
         parts.append(letters or "'" + (plain or (quoted or "''").replace("''", "'")))
     return site.apply(STRING, moment, options=parts)

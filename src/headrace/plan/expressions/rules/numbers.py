@@ -1,4 +1,4 @@
-"""How functions on numbers are typed."""
+"""Typing of functions on numbers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _rounded_float(site: Site, operand: Term, digits: int) -> Term:
 
 
 def _rounded_decimal(kind: pa.Decimal128Type, digits: int) -> pa.Decimal128Type:
-    """The integral part may grow by one digit; digits beyond those there are not added."""
+    """The integral part may grow by one digit; digits beyond the present ones are not added."""
     whole = kind.precision - kind.scale + 1
     if digits < 0:
         return pa.decimal128(min(max(whole, -digits + 1), kinds.MAX_DIGITS), 0)

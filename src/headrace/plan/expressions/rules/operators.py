@@ -1,4 +1,4 @@
-"""How arithmetic, comparisons and logic are typed."""
+"""Typing of arithmetic, comparisons and logic."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def forgiving(site: Site, terms: tuple[Term, ...]) -> Term:
     if not all(kinds.number(term.kind or DOUBLE) for term in terms):
         raise LeftToSpark(f"{site.name} of other values than numbers is evaluated by Spark")
     if any(isinstance(term, Apply) and term.operation == "try" for term in terms):
-        raise LeftToSpark(f"{site.name} of another such call is reordered by Spark's optimiser, which changes where it is null")
+        raise LeftToSpark(f"{site.name} of another such call is reordered by Spark's optimizer, which changes where it is null")
     left, right = _operands(site, *terms)
     if sign == "/" and not kinds.decimal(left.kind or DOUBLE):
         left, right = site.cast(left, DOUBLE), site.cast(right, DOUBLE)
@@ -151,7 +151,7 @@ def _own_decimal(site: Site, term: Term, other: Term) -> Term:
     if term.kind == kinds.NULL:
         return site.cast(term, other.kind or DOUBLE)
     if isinstance(term, Constant) and isinstance(term.value, int):
-        # Spark gives an integer literal beside a decimal only the digits it needs.
+        # Spark gives an integer literal next to a decimal only the digits it needs.
         return site.constant(term.value, pa.decimal128(len(str(abs(term.value))), 0))
     return site.cast(term, kinds.as_decimal(term.kind or INT))
 

@@ -1,4 +1,4 @@
-"""How functions on strings are typed."""
+"""Typing of functions on strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STRINGS = pa.list_(pa.field("element", STRING))
 
 
 def _strings(site: Site, *terms: Term) -> list[Term]:
-    """Arguments as text; a function that also takes bytes leaves those to Spark."""
+    """Arguments as text; a function that also accepts bytes leaves those to Spark."""
     if any(term.kind == BINARY for term in terms):
         raise LeftToSpark(f"{site.name} of bytes is evaluated by Spark")
     return [site.wants(term, STRING) for term in terms]
@@ -33,7 +33,7 @@ def mapped(site: Site, terms: tuple[Term, ...]) -> Term:
 @rule("ltrim", arguments=(1, 2))
 @rule("rtrim", arguments=(1, 2))
 def trimmed(site: Site, terms: tuple[Term, ...]) -> Term:
-    """With two arguments the characters to cut come first, as in `trim(both characters from text)`."""
+    """With two arguments, the characters to cut come first, as in `trim(both characters from text)`."""
     text = _strings(site, *reversed(terms))
     return site.apply(STRING, *text)
 
@@ -173,7 +173,7 @@ def like(site: Site, terms: tuple[Term, ...]) -> Term:
 
 
 def _lowered(pattern: str, escape: str) -> str:
-    """Spark compares both sides in lower case; beyond ASCII and for a letter as the escape that is left to it."""
+    """Spark compares both sides in lower case; this is left to Spark beyond ASCII, and where the escape is a letter."""
     if not pattern.isascii() or escape.isalpha():
         raise LeftToSpark("ilike of letters beyond ASCII is evaluated by Spark", BOOLEAN)
     return pattern.lower()
@@ -213,7 +213,7 @@ def replaced_matches(site: Site, terms: tuple[Term, ...]) -> Term:
 
 
 def _search(site: Site, pattern: Term, kind: pa.DataType) -> Search | None:
-    """The pattern in words that mean the same here, None for a null pattern."""
+    """The pattern in the syntax used here with the same meaning, None for a null pattern."""
     expression = site.literal(pattern, "a pattern").value
     if expression is None:
         return None

@@ -1,0 +1,75 @@
+"""The arguments of `stream.score(...)`, read and checked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.api.arguments import Namer, columns_of, refuse_arity, refuse_twice
+from headrace.core.errors import PlanError
+from headrace.core.names import Names
+from headrace.core.schema import data_type, type_name
+from headrace.plan.nodes import Node
+from headrace.plan.scoring import Model, OnnxFile, Score, Scorer
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model as the user gave it, the columns it sees, and the name and type of the column it makes."""
+
+    model: Any
+    inputs: Names
+    output: str
+    returns: str
+
+
+def scored(node: Node, namer: Namer, asked: Scored, at: str | None) -> Score:
+    """The step that scores the records of a node."""
+    taken, output = columns_of(asked.inputs, node, "score input"), _output(asked, at)
+    if not taken:
+        raise PlanError(f"score() of {node.name!r} has no input", hint='name the columns that the model sees: inputs=["amount"]', where=at)
+    made = _model(asked.model, node, at)
+    if isinstance(made, OnnxFile):
+        _refuse_what_is_no_number(node, taken, made, at)
+    columns = pa.schema([*node.columns, output])
+    refuse_twice(columns, at)
+    return Score(namer.step_name(f"{node.name}.score"), columns, at, node, made, taken, output)
+
+
+def _output(asked: Scored, at: str | None) -> pa.Field:
+    if not isinstance(asked.output, str) or not asked.output:
+        raise PlanError(f"output={asked.output!r} is no name for the score", hint='output="score"', where=at)
+    return pa.field(asked.output, data_type(asked.returns))
+
+
+def _model(model: Any, node: Node, at: str | None) -> Model:
+    if isinstance(model, str | Path):
+        path = Path(model).absolute()
+        if path.suffix != ".onnx" or not path.is_file():
+            raise PlanError(
+                f"score() of {node.name!r}: there is no ONNX file {str(model)!r}",
+                hint="give the path of a file that ends in .onnx",
+                where=at,
+            )
+        if find_spec("onnxruntime") is None:
+            raise PlanError(f"{path.name} needs the package onnxruntime", hint="pip install 'headrace[onnx]'", where=at)
+        return OnnxFile(path, hashlib.sha256(path.read_bytes()).hexdigest())
+    refuse_arity(model, ("table",), f"score(...) of {node.name!r}", at)
+    return Scorer(model)
+
+
+def _refuse_what_is_no_number(node: Node, taken: tuple[str, ...], model: OnnxFile, at: str | None) -> None:
+    for name in taken:
+        kind = node.columns.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)):
+            raise PlanError(
+                f"input {name!r} of {model} is {type_name(kind)}",
+                why="a model in ONNX takes numbers",
+                hint="make it a number in with_columns(...), or score with a function",
+                where=at,
+            )

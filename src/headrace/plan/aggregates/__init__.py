@@ -1,0 +1,1 @@
+"""Aggregations as declared: calls, rules of functions, nodes."""

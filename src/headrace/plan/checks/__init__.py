@@ -1,0 +1,1 @@
+"""Refusals and remarks of a plan, one function for each pitfall."""

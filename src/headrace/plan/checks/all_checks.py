@@ -1,0 +1,40 @@
+"""Refusals of a plan, one function for each pitfall: each would give results that depend on when records arrived, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.plan.checks import columns, event_time
+from headrace.plan.checks import over_changes as changing
+from headrace.plan.checks import wall_clock as panes
+from headrace.plan.nodes import Node
+from headrace.plan.steps import Retyped
+
+
+def check(nodes: Iterable[Node]) -> None:
+    """Refuse the first step that cannot be run as it is meant."""
+    nodes = tuple(nodes)
+    # A column that a union gives a type is as good as any other.
+    typed_later = {node.input.name for node in nodes if isinstance(node, Retyped)}
+    for node in nodes:
+        columns.refuse_names_of_the_engine(node)
+        columns.refuse_names_that_mean_several(node)
+        if node.name not in typed_later:
+            columns.refuse_columns_of_no_type(node)
+        columns.refuse_keys_that_are_not_plain(node)
+        event_time.refuse_a_ttl_of_no_time(node)
+        event_time.refuse_a_time_that_was_replaced(node)
+        changing.refuse_a_transform_of_results(node)
+        changing.refuse_changes_where_a_step_needs_facts(node)
+        panes.refuse_sessions_that_restate(node)
+        panes.refuse_panes_of_windows_that_have_one(node)
+        changing.refuse_parts_of_changes(node)
+        changing.refuse_what_cannot_be_said_again(node)
+        changing.refuse_counting_what_is_restated(node)
+        changing.refuse_a_window_over_a_table(node)
+        changing.refuse_what_waits_over_all_time(node)
+        changing.refuse_a_ttl_below_retractions(node)
+        changing.refuse_a_top_without_an_end(node)
+        event_time.refuse_an_order_without_time(node)
+        event_time.refuse_a_ttl_without_time(node)
+        panes.refuse_lateness_of_the_wall_clock(node)

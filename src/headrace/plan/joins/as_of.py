@@ -1,0 +1,111 @@
+"""The join of a stream with the version of a table that was valid at a moment of each record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from headrace.core.durations import spelled
+from headrace.core.errors import PlanError
+from headrace.core.schema import type_name
+from headrace.plan.joins.join import INNER, LEFT, Join
+from headrace.plan.joins.lookup import refuse_another_key
+from headrace.plan.nodes import Memory, Node
+from headrace.plan.tables import ToTable
+
+
+@dataclass(frozen=True)
+class AsOfJoin(Join):
+    """Each record with the version of its key that is valid at the moment in the column `moment`, up to `history` behind the watermark.
+
+    The right side is the stream that `table` has the latest records of: versions that come late are none of the table's changes.
+    """
+
+    table: ToTable
+    moment: str
+    history: timedelta
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_hows((INNER, LEFT))
+        refuse_another_key(self, self.table)
+        self._refuse_moments()
+        untimed = next((node for node in self.inputs if not node.watermarked), None)
+        if untimed is not None:
+            raise PlanError(
+                f"{self.said} as of a time: {untimed.name!r} has no watermark",
+                why="whether an earlier version may still come would never be known",
+                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
+                where=self.where,
+            )
+        changing = self.sides.left if self.sides.left.changes or self.sides.left.restates else None
+        if changing is not None:
+            raise PlanError(
+                f"{self.said} as of a time: results of {changing.name!r} are replaced or retracted later",
+                why="a result that is retracted may be beyond the history by then",
+                hint="take the changes as facts first: .to_stream()",
+                where=self.where,
+            )
+
+    @property
+    def said(self) -> str:
+        return f"the join of {self.sides.left.name!r} and {self.table.name!r}"
+
+    @property
+    def followed(self) -> tuple[Node, ...]:
+        return (self.sides.left,)
+
+    @property
+    def waits(self) -> bool:
+        return True
+
+    @property
+    def watermarked(self) -> bool:
+        return all(node.watermarked for node in self.inputs)
+
+    @property
+    def lateness(self) -> timedelta:
+        """A record waits until no earlier version may come."""
+        return max(node.lateness for node in self.inputs)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.sides.left.keys
+
+    @property
+    def does(self) -> str:
+        ttl = f", each for {spelled(self.table.ttl)}" if self.table.ttl is not None else ""
+        return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}"
+
+    @property
+    def memory(self) -> Memory:
+        return Memory(
+            "records that wait for the watermark, and the versions of each key",
+            f"versions until {spelled(self.history)} after the next one, the last of a key for ever",
+        )
+
+    def _refuse_moments(self) -> None:
+        kind = self.sides.left.columns.field(self.moment).type
+        if not pa.types.is_timestamp(kind):
+            raise PlanError(
+                f"as of {self.moment!r}, which is {type_name(kind)}",
+                why="a version is looked up by a moment",
+                hint=f"name a column of type timestamp, or make one: with_columns({self.moment}='cast({self.moment} as timestamp)')",
+                where=self.where,
+            )
+        if self.history < timedelta(0):
+            raise PlanError(f"history of {self.said} is negative", hint='history="7 days"', where=self.where)
+
+
+def versioned(table: Node, at: str | None) -> ToTable:
+    """A table whose versions are known: the latest records of a stream of facts."""
+    if isinstance(table, ToTable) and not table.input.changes and not table.input.restates:
+        return table
+    raise PlanError(
+        f"as_of() of {table.name!r}, whose versions are not facts of a stream",
+        why="a version that comes out of order changes nothing of the table, and would be missing",
+        hint="ask the table itself, with all other steps before it: stream.where(...).to_table(key).as_of(...)",
+        where=at,
+    )

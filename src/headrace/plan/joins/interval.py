@@ -1,0 +1,119 @@
+"""The join of two streams within a stretch of event time around each record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.core.durations import spelled
+from headrace.core.errors import PlanError
+from headrace.plan.expressions import Typed
+from headrace.plan.joins.join import INNER, KINDS, LEFT, Join
+from headrace.plan.nodes import Memory, Node
+
+ALL_MATCHES, FIRST, LAST = "all", "first", "last"
+
+
+@dataclass(frozen=True)
+class IntervalJoin(Join):
+    """Rows of one key whose right time is at most `before` before the left one and at most `after` after it.
+
+    `pick` takes the first or last of the matches of a left row, by the right time. `condition` is over the columns of a result.
+    """
+
+    before: timedelta
+    after: timedelta
+    pick: str = ALL_MATCHES
+    condition: Typed | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_hows(KINDS)
+        self._refuse_picks()
+        self._refuse_times()
+        self._refuse_changes()
+        if self.condition is not None and not self.condition.fused:
+            raise PlanError(
+                f"where= of {self.said} needs Spark: {self.condition.reason}",
+                why="which rows meet is known only while the join runs",
+                hint="use expressions that need no Spark, or filter the result of an inner join: .where(...)",
+                where=self.where,
+            )
+
+    @property
+    def left_waits(self) -> bool:
+        """Whether left rows wait until all their matches are known."""
+        return self.sides.keeps_left or self.pick != ALL_MATCHES
+
+    @property
+    def waits(self) -> bool:
+        return self.left_waits or self.sides.keeps_right
+
+    @property
+    def judges_lateness(self) -> bool:
+        return True
+
+    @property
+    def lateness(self) -> timedelta:
+        """A result has the later time of its two rows; one that waits for matches comes as much later."""
+        waits = [self.after] if self.left_waits else []
+        waits += [self.before] if self.sides.keeps_right else []
+        return super().lateness + max(waits, default=timedelta(0))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        left, right = self.sides.left.keys, self.sides.right.keys
+        shown = self.sides.shown
+        return tuple(dict.fromkeys((*left, *(shown[name] for name in right)))) if left and right else ()
+
+    @property
+    def does(self) -> str:
+        picked = f", {self.pick} match" if self.pick != ALL_MATCHES else ""
+        where = f", where {self.condition.words}" if self.condition is not None else ""
+        return f"{self.sides.words}, right from {spelled(self.before)} before to {spelled(self.after)} after{picked}{where}"
+
+    @property
+    def memory(self) -> Memory:
+        both = spelled(self.before + self.after)
+        left = both if self.sides.keeps_right else spelled(self.after)
+        right = both if self.left_waits else spelled(self.before)
+        return Memory("the rows of both sides", f"left {left}, right {right} after a row's time")
+
+    def _refuse_picks(self) -> None:
+        if self.pick not in (ALL_MATCHES, FIRST, LAST):
+            raise PlanError(f"pick={self.pick!r} is not known", hint='"all", "first" or "last" match of a left row', where=self.where)
+        if self.pick != ALL_MATCHES and self.sides.how not in (INNER, LEFT):
+            raise PlanError(
+                f"pick={self.pick!r} with how={self.sides.how!r}",
+                why="one match is chosen for each left row, and a right row that was not chosen is neither matched nor unmatched",
+                hint='how="inner" or "left", or pick="all"',
+                where=self.where,
+            )
+
+    def _refuse_times(self) -> None:
+        if min(self.before, self.after) < timedelta(0):
+            raise PlanError(
+                f"within of {self.said} is negative", hint='give how far before and after: within=("0s", "30 minutes")', where=self.where
+            )
+        untimed = next((node for node in self.inputs if not node.watermarked), None)
+        if untimed is not None:
+            raise PlanError(
+                f"{self.said}: {untimed.name!r} has no watermark",
+                why="rows that wait for a match could never be let go",
+                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
+                where=self.where,
+            )
+
+    def _refuse_changes(self) -> None:
+        changing = next((node for node in self.inputs if node.changes or node.restates), None)
+        if changing is not None:
+            raise _changing(changing, self)
+
+
+def _changing(node: Node, join: Join) -> PlanError:
+    return PlanError(
+        f"{join.said} within a time: results of {node.name!r} are replaced or retracted later",
+        why="what they were joined with may be forgotten by then",
+        hint="take the changes as facts first: .to_stream(), leave out until= before it, or join two tables: .join(...)",
+        where=join.where,
+    )

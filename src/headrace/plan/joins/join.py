@@ -1,0 +1,148 @@
+"""Base class of joins: two inputs, the columns that must be equal, and the columns of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from headrace.core.errors import PlanError
+from headrace.core.names import Names, listed
+from headrace.core.schema import type_name
+from headrace.plan.nodes import Node, column
+
+LEFT, RIGHT = "left", "right"
+INNER, FULL = "inner", "full"
+KINDS = (INNER, LEFT, RIGHT, FULL)
+On = Names | Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two nodes, the pairs of columns that must be equal, and what is added to the name of a right column that is taken."""
+
+    left: Node
+    right: Node
+    on: tuple[tuple[str, str], ...]
+    how: str
+    suffix: str = "_right"
+
+    @property
+    def left_on(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.on)
+
+    @property
+    def right_on(self) -> tuple[str, ...]:
+        return tuple(name for _, name in self.on)
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether a left row without a match is a result."""
+        return self.how in (LEFT, FULL)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether a right row without a match is a result."""
+        return self.how in (RIGHT, FULL)
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The name in the result of each right column; those that must be equal have that of the left one."""
+        equal = {right: left for left, right in self.on}
+        taken = set(self.left.columns.names)
+        return {name: equal.get(name) or (f"{name}{self.suffix}" if name in taken else name) for name in self.right.columns.names}
+
+    @property
+    def columns(self) -> pa.Schema:
+        """All left columns, then the right ones that are not compared."""
+        left = [self._nullable(field, self.keeps_right and field.name not in self.left_on) for field in self.left.columns]
+        rest = [field for field in self.right.columns if field.name not in self.right_on]
+        return pa.schema([*left, *(self._nullable(field, self.keeps_left).with_name(self.shown[field.name]) for field in rest)])
+
+    @property
+    def words(self) -> str:
+        equal = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.on)
+        return f"{self.how} join on {equal}"
+
+    def _nullable(self, field: pa.Field, missing: bool) -> pa.Field:
+        return field.with_nullable(True) if missing else field
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """A step with a left and a right input, co-located by the columns that must be equal."""
+
+    stateful: ClassVar[bool] = True
+
+    sides: Sides
+
+    def __post_init__(self) -> None:
+        twice = next((name for name in self.columns.names if self.columns.names.count(name) > 1), None)
+        if twice is not None:
+            raise PlanError(
+                f"{self.said} has two columns {twice!r}",
+                hint=f"give another suffix= than {self.sides.suffix!r}, or rename one: select(...) with as",
+                where=self.where,
+            )
+
+    @property
+    def said(self) -> str:
+        return f"the join of {self.sides.left.name!r} and {self.sides.right.name!r}"
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.sides.left, self.sides.right)
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        return (LEFT, RIGHT)
+
+    @property
+    def gathers(self) -> bool:
+        return True
+
+    def refuse_hows(self, known: Sequence[str]) -> None:
+        """A kind of join that this one cannot be."""
+        if self.sides.how not in known:
+            raise PlanError(f"how={self.sides.how!r} of {self.said} is not known here", hint=f"one of {', '.join(known)}", where=self.where)
+
+
+def pairs_of(on: On, left: Node, right: Node, at: str | None) -> tuple[tuple[str, str], ...]:
+    """The columns that must be equal: names that both sides have, or a mapping from those of the left to those of the right."""
+    pairs = tuple(on.items()) if isinstance(on, Mapping) else tuple((name, name) for name in listed(on))
+    if not pairs:
+        raise PlanError(
+            f"the join of {left.name!r} and {right.name!r} compares no column",
+            why="every row would meet every other",
+            hint='name the columns that must be equal: on="user", or on={"user": "id"}',
+            where=at,
+        )
+    for mine, other in pairs:
+        one, two = column(left, mine, "join on").type, column(right, other, "join on").type
+        if not one.equals(two):
+            raise PlanError(
+                f"join on {mine!r}, which is {type_name(one)} in {left.name!r}, and {other!r}, which is {type_name(two)} in {right.name!r}",
+                why="keys of two types are found on two shards, and never meet",
+                hint=f"give both one type: with_columns({other}='cast({other} as {type_name(one)})')",
+                where=at,
+            )
+        if pa.types.is_nested(one):
+            raise PlanError(
+                f"join on {mine!r}, which is {type_name(one)}",
+                why="records are spread and compared by plain values",
+                hint="take a part of it into a column first: with_columns(...)",
+                where=at,
+            )
+    _refuse_twice([mine for mine, _ in pairs], at)
+    _refuse_twice([other for _, other in pairs], at)
+    return pairs
+
+
+def _refuse_twice(names: Iterable[str], at: str | None) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise PlanError(f"join on {name!r} twice", hint="name it once", where=at)
+        seen.add(name)

@@ -1,0 +1,71 @@
+"""The join of a stream with the current rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core.errors import PlanError
+from headrace.plan.joins.join import INNER, LEFT, Join
+from headrace.plan.nodes import Memory, Node
+
+SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True)
+class TableLookup(Join):
+    """Each record of a stream with the row that the table has for its key in that epoch. Later changes correct nothing.
+
+    `broadcast`: every shard has the whole table. `wait`: the stream is not read before the table is, to where it was when the job started.
+    """
+
+    broadcast: bool = False
+    wait: str | None = SNAPSHOT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_hows((INNER, LEFT))
+        if self.wait not in (SNAPSHOT, None):
+            raise PlanError(
+                f"wait={self.wait!r} of {self.said} is not known",
+                hint='"snapshot": the stream waits until the table is read to where it was when the job started; None: it does not',
+                where=self.where,
+            )
+        refuse_another_key(self, self.sides.right)
+        if self.sides.left.changes or self.sides.left.restates:
+            raise PlanError(
+                f"{self.said}: results of {self.sides.left.name!r} are replaced or retracted later",
+                why="what is retracted would be joined with another row of the table than what was emitted",
+                hint="take the changes as facts first: .to_stream(), or make it a table: .to_table(key)",
+                where=self.where,
+            )
+
+    @property
+    def awaited(self) -> tuple[Node, ...]:
+        return (self.sides.right,) if self.wait == SNAPSHOT else ()
+
+    @property
+    def followed(self) -> tuple[Node, ...]:
+        return (self.sides.left,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.sides.left.keys
+
+    @property
+    def does(self) -> str:
+        return f"{self.sides.words}, current row{', the whole table on every shard' if self.broadcast else ''}"
+
+    @property
+    def memory(self) -> Memory:
+        return Memory("a copy of the table", f"as many rows as {self.sides.right.name!r} has")
+
+
+def refuse_another_key(join: Join, table: Node) -> None:
+    """A table that may have several rows for what is asked, or is not told apart by it."""
+    if set(join.sides.right_on) != set(table.keys):
+        raise PlanError(
+            f"{join.said} on {', '.join(join.sides.right_on)}: the key of the table is {', '.join(table.keys) or 'not known'}",
+            why="a record is joined with the one row of its key",
+            hint=f"join on the key, or make a table of what is asked for: .to_table({list(join.sides.right_on)!r})",
+            where=join.where,
+        )

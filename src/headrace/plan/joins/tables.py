@@ -1,0 +1,84 @@
+"""The join of two tables, kept up to date row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.core.errors import PlanError
+from headrace.plan.joins.join import KINDS, Join
+from headrace.plan.nodes import Memory, Node
+
+
+@dataclass(frozen=True)
+class TableJoin(Join):
+    """The rows of two tables with equal columns, by key, by foreign key or many to many. A change of either retracts what it replaces."""
+
+    unbounded: bool
+    """Whether it was said that rows may be kept for ever."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_hows(KINDS)
+        nameless = next((node for node in self.inputs if not node.keys), None)
+        if nameless is not None:
+            raise PlanError(
+                f"{self.said}: nothing tells the rows of {nameless.name!r} apart",
+                why="a row that is replaced could not be found",
+                hint="keep the columns of its key in every step before it, or make it a table: .to_table(key)",
+                where=self.where,
+            )
+        endless = next((node for node in self.inputs if not _expires(node)), None)
+        if endless is not None and not self.unbounded:
+            raise PlanError(
+                f"{self.said} has no ttl, and rows of {endless.name!r} are kept for ever",
+                why="its state would grow with every new key, for ever",
+                hint='bound the table: .to_table(key, ttl="30 days"), or spell out ttl=None if the keys are few',
+                where=self.where,
+            )
+
+    @property
+    def changes(self) -> bool:
+        return True
+
+    @property
+    def restates(self) -> bool:
+        return False
+
+    @property
+    def moves(self) -> bool:
+        return not set(self.sides.left_on) <= set(self.keys)
+
+    @property
+    def tabular(self) -> bool:
+        return True
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of both tables, without those that the key of the other decides."""
+        sides = self.sides
+        left, right = [*sides.left.keys], [sides.shown[name] for name in sides.right.keys]
+        if not sides.keeps_right:
+            right = [name for name in right if name not in sides.left_on]
+        elif not sides.keeps_left:
+            left = [name for name in left if name not in sides.left_on]
+        return tuple(dict.fromkeys((*left, *right)))
+
+    @property
+    def does(self) -> str:
+        return f"{self.sides.words}, of tables"
+
+    @property
+    def memory(self) -> Memory:
+        return Memory("the rows of both tables", " and ".join(f"as many as {node.name!r} has" for node in self.inputs))
+
+
+def is_table(node: Node) -> bool:
+    """Whether rows of a node are replaced and retracted by its key."""
+    return node.changes and bool(node.keys)
+
+
+def _expires(node: Node) -> bool:
+    """Whether every row is retracted some time after its own; results of windows stay, for one."""
+    if node.tabular:
+        return node.settles is not None
+    return bool(node.followed) and all(_expires(before) for before in node.followed)

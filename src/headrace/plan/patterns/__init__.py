@@ -1,0 +1,1 @@
+"""Patterns of rows: their language, the conditions and measures over matched rows, and the step of a plan."""

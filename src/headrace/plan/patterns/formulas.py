@@ -1,0 +1,284 @@
+"""Expressions over matched rows: Spark SQL, in which `first(A.x)`, `count(A.*)` and the like stand for values of the match.
+
+Each such value becomes a placeholder, so that what is left is an ordinary expression over one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from headrace.core.errors import PlanError
+from headrace.core.schema import quoted, type_name
+from headrace.plan.aggregates.checked import aggregation
+from headrace.plan.aggregates.nodes import Call as AggregateCall
+from headrace.plan.aggregates.user_aggregate import Aggregate
+from headrace.plan.expressions import AGGREGATES, Typed, check, parse
+from headrace.plan.expressions.grammar import Grammar
+from headrace.plan.expressions.nodes import Call, Column, Literal, Node, Star
+from headrace.plan.expressions.problems import type_error, unknown_name
+
+FIRST, LAST, PREVIOUS, AGGREGATE, NUMBER, CLASSIFIER = "first", "last", "prev", "aggregate", "match_number", "classifier"
+_WHOLE, _SO_FAR = "final", "running"
+_OURS = frozenset({FIRST, LAST, PREVIOUS, NUMBER, CLASSIFIER, _WHOLE, _SO_FAR})
+# Names of placeholders, which no column of a user has.
+PLACEHOLDER = "_match value "
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the matched rows, under the name of its placeholder.
+
+    `variable` is whose rows count, None for all of them; `row` is evaluated for one row, `offset` rows from the first or last one, or
+    before the current one; `call` aggregates all of them. `whole` says that rows count which are matched later.
+    """
+
+    kind: str
+    placeholder: str
+    type: pa.DataType
+    variable: str | None = None
+    row: Typed | None = None
+    offset: int = 0
+    call: AggregateCall | None = None
+    whole: bool = False
+    written: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression over the current row and `values` of the match."""
+
+    text: str
+    typed: Typed
+    values: tuple[Value, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is the same for a row in every match: it looks at the row and at those before it, matched or not."""
+        return all(value.kind == PREVIOUS for value in self.values)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of rows that it reads, as written."""
+        typed = [self.typed, *(value.row for value in self.values if value.row is not None)]
+        for value in self.values:
+            if value.call is not None:
+                typed += [*value.call.arguments, *(() if value.call.filter is None else (value.call.filter,))]
+        return frozenset(name for one in typed for name in one.expression.columns if not name.startswith(PLACEHOLDER))
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a formula may name: the columns of a row, the variables of the pattern, aggregates of the user's.
+
+    `current` is the variable whose condition it is; None for measures and conditions over the match.
+    """
+
+    columns: pa.Schema
+    variables: tuple[str, ...]
+    own: Mapping[str, Aggregate]
+    where: str | None
+    current: str | None = None
+    all_rows: bool = False
+    """Whether it is evaluated for each row of a match, where rows that come later count only with `final`."""
+
+    def variable(self, name: str) -> str | None:
+        """The variable of that name, whatever its case."""
+        return next((one for one in self.variables if one.lower() == name.lower()), None)
+
+
+def parse_formula(text: str, scope: Scope) -> Formula:
+    """Read an expression over matched rows."""
+    return _Reader(text, scope).formula()
+
+
+def parse_condition(text: str, scope: Scope, role: str) -> Formula:
+    """Read one that is true or false; `role` names it in errors."""
+    formula = parse_formula(text, scope)
+    kind = formula.typed.type
+    if kind is not None and not pa.types.is_boolean(kind) and not pa.types.is_null(kind):
+        raise PlanError(f"{role} {text!r} is {type_name(kind)}, not a condition", hint="compare it with something", where=scope.where)
+    return formula
+
+
+class _Grammar(Grammar):
+    """Spark's expressions, with `A.*` as an argument and `final` or `running` before a call."""
+
+    def _item(self, named: bool) -> Node:
+        return self.star() or super()._item(named)
+
+    def _worded(self) -> Node:
+        start = self.token.start
+        if self.token.says(_WHOLE, _SO_FAR) and self.after().kind == "word" and self.after(2).says("("):
+            word = self.take().text.lower()
+            call = super()._worded()
+            return Call(self.since(start), word, (call,))
+        return super()._worded()
+
+
+class _Reader:
+    def __init__(self, text: str, scope: Scope) -> None:
+        self._text, self._scope = text, scope
+        self._aggregates = AGGREGATES | set(scope.own)
+        self._values: dict[tuple[object, ...], Value] = {}
+
+    def formula(self) -> Formula:
+        grammar = _Grammar(self._text, self._scope.where)
+        root = grammar.expression()
+        grammar.finish()
+        written, end = "", 0
+        for node, replacement in self._replacements(root):
+            written += self._text[end : node.span.start] + replacement
+            end = node.span.end
+        values = tuple(self._values.values())
+        columns = pa.schema([*self._scope.columns, *(pa.field(value.placeholder, value.type) for value in values)])
+        return Formula(self._text, self._checked(written + self._text[end:], columns), values)
+
+    def _replacements(self, node: Node) -> Iterator[tuple[Node, str]]:
+        """The outermost values of the match, in the order of the text, and what stands for each."""
+        if isinstance(node, Call) and (node.name in _OURS or node.name in self._aggregates):
+            yield node, quoted(self._kept(self._value(node), node).placeholder)
+        elif isinstance(node, Column) and (variable := self._scope.variable(node.name)) is not None:
+            inner = self._inner(node, variable)
+            if variable == self._scope.current:
+                yield node, inner
+            else:
+                value = Value(LAST, "", pa.null(), variable, self._checked(inner))
+                yield node, quoted(self._kept(value, node).placeholder)
+        elif isinstance(node, Star):
+            raise self._refuse(node, "this cannot stand in an expression", "count(A.*) counts the rows of A")
+        else:
+            for child in node.children():
+                yield from self._replacements(child)
+
+    def _value(self, node: Call) -> Value:
+        whole = not self._scope.all_rows and self._scope.current is None
+        if node.name in (_WHOLE, _SO_FAR):
+            if self._scope.current is not None and node.name == _WHOLE:
+                raise self._refuse(node, "final stands in a condition of a row", "a condition sees the rows matched so far, no later ones")
+            whole = node.name == _WHOLE
+            inner = node.arguments[0]
+            if not isinstance(inner, Call) or inner.name not in (FIRST, LAST, *self._aggregates):
+                raise self._refuse(node, f"{node.name} stands before first, last and aggregates", None)
+            node = inner
+        if node.name in (FIRST, LAST):
+            return self._navigated(node, whole)
+        if node.name == PREVIOUS:
+            return self._previous(node)
+        if node.name in (NUMBER, CLASSIFIER):
+            return self._of_match(node)
+        return self._aggregated(node, whole)
+
+    def _navigated(self, node: Call, whole: bool) -> Value:
+        variable, row, offset = self._row_and_offset(node)
+        return Value(node.name, "", pa.null(), variable, row, offset, whole=whole)
+
+    def _previous(self, node: Call) -> Value:
+        if self._scope.current is None:
+            raise self._refuse(node, "prev(...) stands outside of define", "last(A.x, 1) is the value of the matched row before the last")
+        variable, row, offset = self._row_and_offset(node)
+        if variable not in (None, self._scope.current):
+            hint = "prev(x) is x of the row before the current one; last(A.x) is that of the last row of A"
+            raise self._refuse(node, f"prev(...) of {variable}", hint)
+        return Value(PREVIOUS, "", pa.null(), None, row, 1 if len(node.arguments) == 1 else offset)
+
+    def _of_match(self, node: Call) -> Value:
+        if node.arguments or self._scope.current is not None:
+            raise self._refuse(node, f"{node.name}() takes nothing and stands in measures", None)
+        kind = pa.int64() if node.name == NUMBER else pa.string()
+        return Value(node.name, "", kind)
+
+    def _aggregated(self, node: Call, whole: bool) -> Value:
+        variable, written = self._unqualified(node)
+        calls, _ = aggregation({"value": written}, self._scope.columns, self._scope.where, self._scope.own)
+        call = replace(calls[0], written=self._text[node.span.start : node.span.end])
+        for typed in (*call.arguments, *(() if call.filter is None else (call.filter,))):
+            self._refuse_spark(typed)
+        return Value(AGGREGATE, "", call.type, variable, call=call, whole=whole)
+
+    def _row_and_offset(self, node: Call) -> tuple[str | None, Typed, int]:
+        if not 1 <= len(node.arguments) <= 2 or node.distinct or node.filter is not None or node.ignores_nulls:
+            raise self._refuse(node, f"{node.name} takes a value and a number of rows", f"{node.name}(amount), {node.name}(amount, 1)")
+        variable, written = self._unqualified(node.arguments[0])
+        offset = 0
+        if len(node.arguments) == 2:
+            number = node.arguments[1]
+            if not isinstance(number, Literal) or not isinstance(number.value, int) or isinstance(number.value, bool) or number.value < 0:
+                raise self._refuse(number, "the number of rows is a whole number of zero or more", f"{node.name}(amount, 1)")
+            offset = number.value
+        return variable, self._checked(written), offset
+
+    def _unqualified(self, node: Node) -> tuple[str | None, str]:
+        """Whose rows an argument is about, and its text without the name of that variable."""
+        found: list[tuple[Node, str | None, str]] = []
+        for part in node.walk():
+            if part is not node and isinstance(part, Call) and (part.name in _OURS or part.name in self._aggregates):
+                raise self._refuse(
+                    part, f"{part.name}(...) stands inside another value of the match", "each of them is of rows as they came"
+                )
+            if isinstance(part, Star):
+                if len(part.below) != 1 or not isinstance(node, Call) or node.name != "count" or node.distinct:
+                    raise self._refuse(part, "only count takes all columns", "count(A.*)")
+                found.append((part, self._known(part, part.below[0]), "*"))
+            elif isinstance(part, Column):
+                variable = self._scope.variable(part.name)
+                written = self._text[part.span.start : part.span.end] if variable is None else self._inner(part, variable)
+                found.append((part, variable, written))
+        names = {variable for _, variable, _ in found}
+        if len(names) > 1:
+            said = " and ".join(sorted(name or "any row" for name in names))
+            raise self._refuse(node, f"one value is about the rows of {said}", "name one variable: sum(A.amount * A.rate)")
+        written, end = "", node.span.start
+        for part, _, text in sorted(found, key=lambda one: one[0].span.start):
+            written += self._text[end : part.span.start] + text
+            end = part.span.end
+        return next(iter(names), None), written + self._text[end : node.span.end]
+
+    def _known(self, node: Node, name: str) -> str:
+        variable = self._scope.variable(name)
+        if variable is None:
+            fact, hint = unknown_name("variable", name, self._scope.variables)
+            raise self._refuse(node, fact, hint)
+        return variable
+
+    def _inner(self, node: Column, variable: str) -> str:
+        if len(node.parts) == 1:
+            raise self._refuse(
+                node, f"{variable} is a variable of the pattern, not a column", f"name a column of its row: {variable}.amount"
+            )
+        return ".".join(quoted(part) for part in node.parts[1:])
+
+    def _checked(self, written: str, columns: pa.Schema | None = None) -> Typed:
+        typed = check(parse(written, self._scope.where), self._scope.columns if columns is None else columns)
+        self._refuse_spark(typed)
+        return typed
+
+    def _refuse_spark(self, typed: Typed) -> None:
+        if not typed.fused or typed.type is None:
+            raise PlanError(
+                f"{self._text!r} needs Spark to be evaluated",
+                why=f"rows are matched without it, and {typed.reason}",
+                hint="compute it into a column before the match, or behind it of its measures: with_columns(...)",
+                where=self._scope.where,
+            )
+
+    def _kept(self, value: Value, node: Node) -> Value:
+        """The value under its placeholder: the same one for the same value."""
+        kind = value.row.type if value.row is not None else value.type
+        key = (value.kind, value.variable, value.row, value.offset, value.call and replace(value.call, placeholder=""), value.whole)
+        named = replace(
+            value,
+            placeholder=f"{PLACEHOLDER}{self._scope.current or ''}{len(self._values)}",
+            type=kind,
+            written=self._text[node.span.start : node.span.end],
+        )
+        return self._values.setdefault(key, named)
+
+    def _refuse(self, node: Node, what: str, hint: str | None) -> PlanError:
+        return type_error(self._text, node.span, what, self._scope.where, hint)

@@ -1,0 +1,1 @@
+"""Windows as declared: kinds, calendar, processing time, and when they emit."""

@@ -1,0 +1,28 @@
+"""Windows by the wall clock, only by that name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from headrace.plan.nodes import Memory
+from headrace.plan.windows.emit import Emit
+from headrace.plan.windows.kinds import Hopping, Window
+
+
+@dataclass(frozen=True)
+class ProcessingTime(Window):
+    """Windows of the wall clock at which a job reads records, whatever their event time: no record is ever late."""
+
+    by_clock: ClassVar[bool] = True
+    corrected: ClassVar[bool] = False
+
+    window: Hopping
+
+    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+        found = self.window.memory(timedelta(0), emit)
+        return Memory(found.state, found.bound.replace("the watermark", "the wall clock"))
+
+    def __str__(self) -> str:
+        return f"processing time, {self.window}"

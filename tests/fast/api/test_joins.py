@@ -1,0 +1,130 @@
+"""Joins that would give wrong results, or keep rows for ever unasked, are refused when they are declared, with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.api.declaration import Declaration
+from headrace.api.stream import Stream
+from headrace.core.errors import PlanError
+from headrace.plan.waits import waits
+
+KAFKA = hr.kafka("topic", servers="127.0.0.1:1")
+
+
+class Shop:
+    """An app with streams and tables to join."""
+
+    def __init__(self) -> None:
+        self.app = Declaration("shop")
+        timed: dict[str, Any] = {"time": "at", "watermark": hr.bounded("10s", idle="1 minute")}
+        self.orders = self.app.stream("orders", "id int, product string, n int, tags array<string>, at timestamp", key="id", **timed)
+        self.clicks = self.app.stream("clicks", "product string, page string, at timestamp", **timed)
+        self.numbers = self.app.stream("numbers", "product int, at timestamp", **timed)
+        self.untimed = self.app.stream("untimed", "product string")
+        self.prices = self.clicks.to_table("product")
+        self.users = self.app.table("users", "id int, product string", key="id", source=KAFKA)
+
+    def counted(self) -> Any:
+        return self.clicks.window(hr.tumbling("1 minute"), by="product").agg(n="count(*)")
+
+
+def rows_of(keys: Any) -> list[dict[str, Any]]:
+    return []
+
+
+def rows_of_nothing() -> list[dict[str, Any]]:
+    return []
+
+
+REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
+    ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join(s.clicks, on="product")),
+    ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join_within(s.clicks, on="product")),
+    ("'untimed' has no watermark", "watermark=", lambda s: s.orders.join_within(s.untimed, on="product", within="1s")),
+    ("is string in 'orders', and 'product', which is int in 'numbers'", "cast(product as string)",
+     lambda s: s.orders.join_within(s.numbers, on="product", within="1s")),
+    ("'orders' has no such column", "columns: id", lambda s: s.orders.join_within(s.clicks, on="page", within="1s")),
+    ("join on 'tags', which is array<string>", "with_columns", lambda s: s.orders.join_within(s.orders, on="tags", within="1s")),
+    ("compares no column", "on=", lambda s: s.orders.join_within(s.clicks, on=[], within="1s")),
+    ("join on 'product' twice", "once", lambda s: s.orders.join_within(s.clicks, on=["product", "product"], within="1s")),
+    ("how='outer'", "full", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", how="outer")),
+    ("pick='any' is not known", "first", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", pick="any")),
+    ("pick='last' with how='full'", "inner", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", pick="last", how="full")),
+    ("has two columns 'at'", "suffix=", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", suffix="")),
+    ("where='page' is string, not a condition", "compare",
+     lambda s: s.orders.join_within(s.clicks, on="product", within="1s", where="page")),
+    ("needs Spark", "inner join", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", where="soundex(page) = 'A'")),
+    ("within=3 is no stretch of time", "before and after", lambda s: s.orders.join_within(s.clicks, on="product", within=3)),  # type: ignore[arg-type]
+    ("are replaced or retracted later", ".to_stream()",
+     lambda s: s.orders.join_within(s.counted().emit(until="1 hour"), on="product", within="1s")),
+    ("'clicks.table' are replaced or retracted later", ".to_stream()", lambda s: s.orders.join_within(s.prices, on="product", within="1s")),
+    ("the key of the table is id", "to_table(['product'])", lambda s: s.orders.join(s.users, on="product")),
+    ("how='full'", "inner, left", lambda s: s.orders.join(s.prices, on="product", how="full")),
+    ("wait='all'", "snapshot", lambda s: s.orders.join(s.prices, on="product", wait="all")),
+    ("has no ttl, and rows of 'users.table' are kept for ever", "ttl=None", lambda s: s.users.join(s.users, on="product")),
+    ("ttl='1 day' of the join", "to_table(key, ttl=", lambda s: s.users.join(s.users, on="product", ttl="1 day")),
+    ("broadcast=True", "leave it out", lambda s: s.users.join(s.users, on="product", ttl=None, broadcast=True)),
+    ("results of 'clicks.window' are replaced or retracted later", ".to_stream()",
+     lambda s: s.counted().emit(early="1s", mode="accumulating").join(s.prices, on="product")),
+    ("as of 'n', which is int", "timestamp", lambda s: s.orders.join(s.prices.as_of("n", history="1 day"), on="product")),
+    ("'orders' has no such column", "columns: id", lambda s: s.orders.join(s.prices.as_of("when", history="1 day"), on="product")),
+    ("whose versions are not facts of a stream", "to_table(key).as_of",
+     lambda s: s.prices.where("page is not null").as_of("at", history="1 day")),  # type: ignore[attr-defined]
+    ("'users' has no watermark", "watermark=", lambda s: s.orders.join(s.users.as_of("at", history="1 day"), on="id")),
+    ("emit(early='1s') of 'orders.join'", "join(table, ...)",
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early="1s")),
+    ("'tiers' is no function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),
+    ("lookup of 'orders' has no key", "on=", lambda s: s.orders.lookup(rows_of, on=[], returns="tier int")),
+    ("one of them twice", "once", lambda s: s.orders.lookup(rows_of, on={"id": "x", "n": "x"}, returns="tier int")),
+    ("lookup on 'tags', which is array<string>", "with_columns", lambda s: s.orders.lookup(rows_of, on="tags", returns="tier int")),
+    ("has 'n', which is taken", "another name", lambda s: s.orders.lookup(rows_of, on="id", returns="n int")),
+    ("has 'key', which is taken", "leave the key out", lambda s: s.orders.lookup(rows_of, on={"id": "key"}, returns="key int, tier int")),
+    ("how='full' of the lookup", "inner, left", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", how="full")),
+    ("cache=None", "asks again", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", cache=None)),  # type: ignore[arg-type]
+    ("timeout='0s'", "10 seconds", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", timeout="0s")),
+    ("parallel=0", "1 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", parallel=0)),
+    ("retries=-1", "0 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", retries=-1)),
+    ("lookup of 'clicks.table', whose results change", ".to_stream()", lambda s: s.prices.lookup(rows_of, on="page", returns="tier int")),
+    ("is declared by another app", "declare the topic", lambda s: s.orders.join(Shop().prices, on="product")),
+    ("which is no stream", ".agg", lambda s: s.orders.join_within("clicks", on="product", within="1s")),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fact", "remedy", "declare"), REFUSED, ids=[f"{n}-{fact[:40]}" for n, (fact, _, _) in enumerate(REFUSED)])
+def test_a_join_that_cannot_be_right_is_refused(fact: str, remedy: str, declare: Callable[[Shop], Any]) -> None:
+    with pytest.raises(PlanError) as refused:
+        declare(Shop())
+    assert fact in str(refused.value)
+    assert remedy in (refused.value.hint or "")
+    assert __file__ in (refused.value.where or "")
+
+
+def test_columns_of_the_right_follow_with_a_suffix_where_a_name_is_taken() -> None:
+    shop = Shop()
+    joined = shop.orders.join_within(shop.clicks, on="product", within="1s", how="left")
+    assert joined.columns.names == ["id", "product", "n", "tags", "at", "page", "at_right"]
+    mapped = shop.users.join(shop.users, on={"product": "product"}, ttl=None, suffix="_other")
+    assert mapped.columns.names == ["id", "product", "id_other"]
+    assert mapped.node.keys == ("id", "id_other")
+
+
+@pytest.mark.parametrize(("how", "keys"), [("inner", ("n",)), ("left", ("n",)), ("right", ("n", "id")), ("full", ("n", "id"))])
+def test_the_key_of_joined_tables_is_no_longer_than_it_must_be(how: str, keys: tuple[str, ...]) -> None:
+    shop = Shop()
+    orders = shop.orders.to_table("n")
+    assert isinstance(orders.join(shop.users, on={"id": "id"}, how=how, ttl=None), Stream)
+    assert orders.join(shop.users, on="id", how=how, ttl=None).node.keys == keys
+
+
+def test_a_stream_waits_for_the_table_that_it_meets_unless_it_is_told_not_to() -> None:
+    shop = Shop()
+    meets = shop.orders.join(shop.prices, on="product")
+    assert waits([meets.node]) == {"orders": frozenset({"clicks"})}
+    assert waits([shop.orders.join(shop.prices, on="product", wait=None).node]) == {}
+    assert waits([shop.clicks.join(shop.prices, on="product").node]) == {}
