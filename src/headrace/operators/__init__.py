@@ -1,1 +1,1 @@
-"""Stateful and stateless logic on Arrow columns, without Spark and without I/O."""
+"""Stateful and stateless logic on columns, computed with polars, without Spark and without I/O."""

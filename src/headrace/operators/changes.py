@@ -1,19 +1,20 @@
-"""A changelog: records with an operation, so that what was said before can be taken back."""
+"""A changelog: records with an operation, so that emitted results can be retracted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import polars as pl
 
-from headrace.operators.dense import distinct
+from headrace.operators.aggregates.numbered_groups import distinct
 from headrace.plan.steps import OPERATION
 
 # The event time of a record.
 TIME = "_time"
-# When a record that is taken back ceased to hold, where that is another time than its own.
+# The time of a retraction, where it differs from the record's own time.
 CHANGED = "_changed"
-# +1: the record holds from now on. -1: a record that was given out before does not hold any more.
+# +1: the record is a live row from now on. -1: a record that was emitted before is retracted.
 OP = "_op"
 ADD, RETRACT = 1, -1
 
@@ -26,16 +27,31 @@ def retracted(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(RETRACT, pl.Int8).alias(OP))
 
 
-def as_upserts(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """The net effect of a changelog of one epoch on a table: at most one record a key, the newest, or its removal.
+class NetChanges(NamedTuple):
+    """The effect of an epoch on a table or a sink: rows, and for each whether it removes its key; None where none does."""
 
-    Retractions stand before the additions that replace them, so the last record of a key is what holds.
+    rows: pl.DataFrame
+    removed: pl.Series | None
+
+
+def net_changes(frame: pl.DataFrame, key: Sequence[str]) -> NetChanges:
+    """The net effect of an epoch on an output whose rows replace each other by a key; without one, every record is a fact."""
+    if not key:
+        return NetChanges(frame, None)
+    rows = as_upserts(frame, key)
+    return NetChanges(rows, rows.get_column(OP) < 0 if OP in rows.columns else None)
+
+
+def as_upserts(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """The net effect of a changelog of one epoch on a table: at most one record for each key, the newest, or its removal.
+
+    Retractions precede the additions that replace them, so that the last record of a key is its live row.
     """
     return frame if distinct(frame, key) else frame.unique(subset=list(key), keep="last", maintain_order=True)
 
 
 def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.DataFrame:
-    """A changelog of one epoch as facts with `op`: a record taken back and given anew under its key is one update."""
+    """A changelog of one epoch as facts with `op`: a record that is retracted and added again under its key is one update."""
     changes = frame.with_columns(pl.col(OP).shift(1).over(key).alias("_previous"), pl.col(OP).shift(-1).over(key).alias("_next"))
     facts = changes.filter((pl.col(OP) == ADD) | pl.col("_next").is_null() | (pl.col("_next") == RETRACT))
     said = (
@@ -43,7 +59,8 @@ def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.Data
         .when(pl.col("_previous") == RETRACT).then(pl.lit("update"))
         .otherwise(pl.lit("insert"))
     )  # fmt: skip
-    # A record may go long after its own time, when every window of that is closed: it goes at the watermark at the earliest.
+    # A record may be retracted long after its own time, when every window of that time is closed: the retraction has the watermark's time
+    # at least.
     gone_at = pl.max_horizontal(pl.col(TIME), pl.lit(watermark))
     if CHANGED in frame.columns:
         gone_at = pl.coalesce(pl.col(CHANGED), gone_at)

@@ -1,6 +1,6 @@
-"""What an operator is: how records enter it, what it keeps, what it gives out, and which step of a plan it computes.
+"""The contract of an operator: its ports, its state, what it emits, and which step of a plan it computes.
 
-Each kind of operator is one file that registers its steps with `operator_of`; nothing else needs to know of it.
+Each kind of operator is one file that registers its steps with `operator_of`; no other code needs to know of it.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
-from headrace.operators.store import Store
-from headrace.operators.time import EpochTime
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.state.store import Store
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Node
 
-# The window of a record: that which a late one missed, or that which a result is of.
+# The window of a record: the one that a late record missed, or that of a result.
 START, STOP = "_start", "_end"
 
 
 @dataclass(frozen=True)
 class Entered:
-    """What a batch is before the shuffle: rows for the state, which stand for `accepted` records.
+    """A batch before the shuffle: rows for the state, which stand for `accepted` records.
 
-    `late` ones have the window they missed (`_start`, `_end`). `suspects` may be late, which only the state can tell: they travel
-    with what they were when they came. `bad` ones have their `_reason`.
+    `late` records have the window they missed (`_start`, `_end`). `suspects` may be late, which only the state can tell: they travel with
+    their originals. `bad` ones have their `_reason`. `partly_late` of the accepted ones missed some of their windows.
     """
 
     rows: pl.DataFrame
@@ -34,24 +34,37 @@ class Entered:
     late: pl.DataFrame | None = None
     bad: pl.DataFrame | None = None
     suspects: pl.DataFrame | None = None
+    partly_late: int = 0
+
+
+# The port of an operator that has only one.
+ONLY = ""
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What came to one shard of an operator in an epoch. `table` gives all rows of the table that it stands beside, as they are now."""
+    """The input of one shard of an operator in an epoch. `table` returns all present rows of the table that it is co-located with.
+
+    `rows` came to the only port of the operator, `ports` to named ones.
+    """
 
     rows: Sequence[pl.DataFrame] = ()
     suspects: Sequence[pl.DataFrame] = ()
     table: Callable[[], pl.DataFrame | None] | None = None
+    ports: Mapping[str, Sequence[pl.DataFrame]] = field(default_factory=dict)
+
+    def at(self, port: str) -> Sequence[pl.DataFrame]:
+        """The frames that came to a port."""
+        return self.ports.get(port, ())
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The changelog that a shard gives out, the suspects that are late with their window, and what it counted itself.
+    """The changelog that a shard emits, the late suspects with their window, and its own counts.
 
-    `counts` are for the accounting: `taken` and what became of records that were not `accepted` when they entered, or what else became
-    of some that were.
-    `bad` are records that the state could not take in after all, `failed` what went wrong without one; both with their `_reason`.
+    `counts` are for the accounting: `taken` and the fates of records that were not `accepted` when they entered, or further fates of some
+    that were. `bad` are records that the state could not process after all, `failed` are failures without a record; both with their
+    `_reason`.
     """
 
     results: Sequence[pl.DataFrame] = ()
@@ -62,7 +75,7 @@ class Outcome:
 
 
 class Size(NamedTuple):
-    """How large a state is: its rows, and the bytes of what is stored."""
+    """The size of a state: its rows, and its stored bytes."""
 
     rows: int = 0
     bytes: int = 0
@@ -71,47 +84,87 @@ class Size(NamedTuple):
         return Size(self.rows + other.rows, self.bytes + other.bytes)
 
 
+@dataclass(frozen=True)
+class Exported:
+    """The state of some key groups of an operator, on its way to other shards: frames by name, each row to the shard of its key group.
+
+    The key of a row is in the columns by which the first port is co-located, or in those that `by` names for its frame. What is the same on
+    every shard is `common`, as JSON, or `everywhere`, as frames.
+    """
+
+    frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    common: Mapping[str, Any] = field(default_factory=dict)
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    everywhere: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+
+    def plus(self, other: Exported) -> Exported:
+        """Both; their frames have different names."""
+        mine, more = ((one.frames, one.common, one.by, one.everywhere) for one in (self, other))
+        return Exported(*({**left, **right} for left, right in zip(mine, more, strict=True)))
+
+
 class Stateful(Protocol):
     """The state of one shard of an operator, and what it does in an epoch."""
 
     @property
     def size(self) -> Size:
-        """Known without looking at the state."""
+        """Known without reading the state."""
         ...
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
-        """Take in what came in an epoch, let time move on, and put what changed into the store."""
+        """Process the input of an epoch, advance time, and put the changes into the store."""
         ...
 
     def manifest(self) -> str:
-        """What is needed to find this state again."""
+        """The description from which this state can be restored."""
         ...
 
     def restore(self, manifest: str | None, store: Store) -> None:
         """Become the state that a manifest describes; none: no state."""
         ...
 
+    def export(self) -> Exported:
+        """The whole state, without what can be computed from it."""
+        ...
+
+    def absorb(self, moved: Exported, store: Store) -> None:
+        """Take over the state of key groups, and put it into the store; there is no state yet."""
+        ...
+
 
 @runtime_checkable
 class Tabular(Protocol):
-    """A state whose results are a table that it can give out whole, as often as it is asked."""
+    """A state whose results are a table that it can return as a whole at any time."""
 
     def table(self) -> pl.DataFrame | None:
-        """All rows that hold, with their time and as additions."""
+        """All live rows, with their time and as additions."""
         ...
 
 
-class Spec(Protocol):
-    """An operator as declared: frozen, and shipped to the tasks."""
+@runtime_checkable
+class Recalling(Protocol):
+    """A state that depends on more than its input: what others answered. An attempt that repeats an epoch must be answered the same."""
+
+    def recall(self, manifest: str, store: Store) -> None:
+        """Learn the answers from the state that an earlier attempt of the next epoch has stored."""
+        ...
+
+
+class Entrance(Protocol):
+    """The way of records into one port of an operator: frozen, and sent to the tasks."""
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The columns whose records must meet on one shard; at least one."""
+        """The columns whose records must be co-located; at least one."""
         ...
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
-        """Judge records for lateness and make of them what crosses the shuffle, as little as possible."""
+        """Judge records for lateness and reduce them to what crosses the shuffle."""
         ...
+
+
+class OperatorSpec(Protocol):
+    """An operator as declared: frozen, and sent to the tasks."""
 
     def closing(self, moment: int) -> int:
         """The end of the last window that a moment is in; the moment itself where there are no windows."""
@@ -122,12 +175,33 @@ class Spec(Protocol):
         ...
 
 
+class Spec(Entrance, OperatorSpec, Protocol):
+    """An operator with one input, which is its own entrance."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input of an operator, and the columns it takes: arguments computed at its entry, or the whole record."""
+
+    entrance: Entrance
+    arguments: tuple[tuple[str, Typed], ...] | None = None
+    reach: int = 0
+    """How far from a record's time its windows may reach, in microseconds."""
+    broadcast: bool = False
+    """Whether every shard gets every row."""
+
+
 @dataclass(frozen=True)
 class Made:
-    """The operator of a step, and what it takes of each record: arguments computed at its entry, or the whole record."""
+    """The operator of a step, and its ports by the names of the step's inputs."""
 
-    spec: Spec
-    arguments: tuple[tuple[str, Typed], ...] | None = None
+    spec: OperatorSpec
+    ports: Mapping[str, Port]
+
+
+def single(spec: Spec, arguments: tuple[tuple[str, Typed], ...] | None = None, reach: int = 0) -> Made:
+    """The operator of a step with one input."""
+    return Made(spec, {ONLY: Port(spec, arguments, reach)})
 
 
 @singledispatch

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregate import Aggregate
+from headrace.operators.aggregates.call import Aggregate
 from headrace.operators.contract import Arrived, Outcome, Spec, Stateful
-from headrace.operators.store import Store
-from headrace.operators.time import BEGINNING, EpochTime
+from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
+from headrace.operators.state.store import Store
 
 Record = tuple[str | None, int, int]
 

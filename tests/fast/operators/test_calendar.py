@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from headrace.operators.calendar import CalendarLayout
 from headrace.operators.contract import START, STOP
-from headrace.operators.layouts import CELL
+from headrace.operators.windows.calendar import CalendarLayout
+from headrace.operators.windows.layouts import CELL
 
 MINUTE = 60_000_000
 # A spring and an autumn, clocks that skip midnight, that move by half an hour, that go back over midnight, and a day that was left out.

@@ -6,11 +6,11 @@ import random
 
 import polars as pl
 
-from headrace.operators.candidates import Candidates, CandidateSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import EpochTime
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.tables.latest_of_changes import Candidates, CandidateSpec
 from tests.fast.operators.stories import run
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 SPEC = CandidateSpec(("k",), ("id",), None)
 SCHEMA = {"k": pl.String, "id": pl.Int64, "value": pl.Int64, "_time": pl.Int64, "_op": pl.Int8}
@@ -47,5 +47,5 @@ def perform(seed: int) -> None:
 
 
 def test_the_latest_that_still_holds_is_given_out() -> None:
-    for seed in range(examples(15)):
+    for seed in seeds(15):
         perform(seed)

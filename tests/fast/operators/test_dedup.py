@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived, Outcome
-from headrace.operators.dedup import DedupSpec, Firsts
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.tables.dedup import DedupSpec, Firsts
 from tests.fast.operators.stories import Record, frame, story
-from tests.support.examples import examples
+from tests.support.examples import examples, seeds
 
 TTLS = [1, 3, 10, 40, None]
 
@@ -52,7 +52,7 @@ def went_on(outcome: Outcome) -> list[Record]:
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_first_of_each_key_goes_on_and_the_others_are_counted(block: int) -> None:
-    for seed in range(block * 8, block * 8 + examples(8)):
+    for seed in seeds(8, block):
         chance = random.Random(seed)
         spec = spec_of(chance.choice(TTLS))
         told, store, firsts, reference, offset = story(seed), MemoryStore(), Firsts(spec), Reference(spec.ttl), 0

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from headrace.operators.aggregate import Aggregate
-from headrace.operators.aggregates import finishes, partial
-from headrace.operators.dense import distinct, doubtful, firsts, groups_of, key_numbers
+from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.numbered_groups import distinct, doubtful, firsts, groups_of, key_numbers
+from headrace.operators.aggregates.partials import finishes, partial
 
 TEXTS = some.sampled_from(["", "a", "b", "ü", None])
 NUMBERS = some.sampled_from([None, -3, 0, 1, 2, -(2**63), 2**63 - 1])

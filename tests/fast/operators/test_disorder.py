@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.errors import PlanError
-from headrace.operators.disorder import _EDGES, Lateness, chosen_bound, remembered
-from headrace.operators.watermark import Progress
+from headrace.operators.event_time.lateness_histogram import _EDGES, Lateness, chosen_bound, remembered
+from headrace.operators.event_time.watermark import Progress
 from headrace.plan.watermarks import LossBudget
 from tests.support.examples import examples
 

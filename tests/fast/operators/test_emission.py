@@ -11,19 +11,20 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived, Stateful
-from headrace.operators.emission import Emission, Trigger
-from headrace.operators.intervals import Intervals, IntervalSpec
-from headrace.operators.layouts import ByFunction, Layout, Regular, Whole
-from headrace.operators.sessions import Sessions, SessionSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.windows.emission import Emission, Trigger
+from headrace.operators.windows.intervals import Intervals, IntervalSpec
+from headrace.operators.windows.layouts import ByFunction, Layout, Regular, Whole
+from headrace.operators.windows.sessions import Sessions, SessionSpec
 from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
 from tests.fast.operators.test_sessions import Oracle as SessionOracle
-from tests.support.examples import examples, some
+from tests.support.examples import seeds, some
 
 Value = tuple[int, ...]
 Said = tuple[int, str | None, int | None, Value, str, int]
 MODES = ("discarding", "accumulating", "retracting")
+ARGUMENTS = (("x", pl.Int64()),)
 TRIGGERS = ({}, {"early": 7}, {"every": 3}, {"early": 20, "every": 2}, {"late": 15}, {"early": 5, "late": 30})
 
 
@@ -98,8 +99,8 @@ class Oracle:
         said: list[Said] = []
         if mode == "retracting" and window.said:
             said.append((-1, key, shown, *window.said))
-        if contents:
-            window.said = (summary(contents), pane, window.panes)
+        if contents or pane == "on-time":
+            window.said = (summary(contents) if contents else (0, None, None, None), pane, window.panes)
             window.panes += 1
             said.append((1, key, shown, *window.said))
         return said
@@ -130,7 +131,7 @@ def test_each_pane_is_that_of_plain_python(layout: str, mode: str) -> None:
         until = 25 if seed % 2 or "late" in trigger else 0
         chance = random.Random(seed)
         # Nothing comes after the end of all time.
-        emission = Emission(("k",), AGGREGATES, 0 if layout == "global" else until, Trigger(**trigger, mode=mode))
+        emission = Emission(("k",), AGGREGATES, 0 if layout == "global" else until, Trigger(**trigger, mode=mode), arguments=ARGUMENTS)
         placed: Layout = LAYOUTS[layout][0]
         spec, store = IntervalSpec(placed, emission), MemoryStore()
         state: Stateful = Intervals(spec)
@@ -150,7 +151,7 @@ def test_each_pane_is_that_of_plain_python(layout: str, mode: str) -> None:
 
 @pytest.mark.parametrize("trigger", TRIGGERS, ids=str)
 def test_panes_of_sessions_that_retract_leave_the_sessions_that_there_are(trigger: dict[str, int]) -> None:
-    for seed in range(examples(4)):
+    for seed in seeds(4):
         chance = random.Random(seed)
         gap, until = chance.choice([3, 5, 10]), chance.choice([0, 30])
         spec, store = SessionSpec(gap, Emission(("k",), AGGREGATES, until, Trigger(**trigger))), MemoryStore()
@@ -177,8 +178,11 @@ def test_panes_of_sessions_that_retract_leave_the_sessions_that_there_are(trigge
 
 
 def test_panes_of_sessions_that_discard_hold_each_record_once() -> None:
-    for seed, trigger in product(range(examples(2)), TRIGGERS):
-        spec, store = SessionSpec(6, Emission(("k",), AGGREGATES, 20, Trigger(**trigger, mode="discarding"))), MemoryStore()
+    for seed, trigger in product(seeds(2), TRIGGERS):
+        spec, store = (
+            SessionSpec(6, Emission(("k",), AGGREGATES, 20, Trigger(**trigger, mode="discarding"), arguments=ARGUMENTS)),
+            MemoryStore(),
+        )
         state, told, count, total = Sessions(spec), story(seed), 0, 0
         for time, records in [*told.epochs, (told.end, ())]:
             entered = spec.enter(frame(records), time)

@@ -29,7 +29,7 @@ def test_a_bad_row_goes_aside_with_the_reason_and_its_input():
 def test_a_row_is_bad_when_any_of_its_columns_is():
     good, bad = evaluated("i + 1", "i / j", "cast(s as int)")
     assert good.to_dicts() == [{"c0": None, "c1": None, "c2": None}, {"c0": 1, "c1": 0.0, "c2": 7}]
-    assert bad[REASON].to_list() == ["division by zero in i / j", "overflow in i + 1"]
+    assert bad[REASON].to_list() == ["division by zero in i / j; try_divide(i, j) gives null instead", "overflow in i + 1"]
 
 
 @pytest.mark.parametrize(

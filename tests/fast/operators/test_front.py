@@ -7,9 +7,9 @@ import random
 import polars as pl
 import pytest
 
-from headrace.operators.entry import ALL
-from headrace.operators.front import Front, Order, groups_of_rows
-from tests.support.examples import examples
+from headrace.operators.columns import ALL
+from headrace.operators.tables.top_cache import Front, Order, groups_of_rows
+from tests.support.examples import seeds
 
 # Key, group, score.
 Row = tuple[str | None, str | None, int]
@@ -73,7 +73,7 @@ def players(count: int, group: str | None = "a") -> list[Row]:
 @pytest.mark.parametrize("group", [(ALL,), ("g",)], ids=["of all", "per group"])
 @pytest.mark.parametrize("keys", [6, 60, 400])
 def test_random_changes_give_what_a_sort_of_all_rows_gives(keys: int, group: tuple[str, ...]) -> None:
-    for seed in range(examples(6)):
+    for seed in seeds(6):
         chance = random.Random(seed)
         held = Held(Order(("k",), "s", group, chance.choice([1, 2, 5])))
         for _ in range(20):

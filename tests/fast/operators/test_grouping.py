@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from headrace.operators.grouping import Groups, GroupSpec, Latest, TableSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import EpochTime
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.tables.groups import Groups, GroupSpec, Latest, TableSpec
 from tests.fast.operators.stories import AGGREGATES, CHANGING, by_key, changelog, entered, frame, run, story, summary
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 
 def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str]) -> None:
@@ -24,7 +24,7 @@ def apply(held: dict[Any, Any], results: list[pl.DataFrame], columns: list[str])
 
 
 def test_group_aggregates_equal_plain_python_over_restarts() -> None:
-    for seed in range(examples(12)):
+    for seed in seeds(12):
         chance = random.Random(seed)
         spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=None), MemoryStore(), dict[Any, Any]()
         groups, sent = Groups(spec), []
@@ -39,12 +39,14 @@ def test_group_aggregates_equal_plain_python_over_restarts() -> None:
 
 
 def test_a_table_has_the_latest_record_of_each_key_by_event_time() -> None:
-    for seed in range(examples(12)):
+    for seed in seeds(12):
         spec, store, held, sent = TableSpec(("k",), ttl=None), MemoryStore(), dict[Any, Any](), []
         table = Latest(spec)
         for time, records in story(seed).epochs:
+            places = pl.int_range(len(sent), len(sent) + len(records), eager=True)
             sent += records
-            apply(held, run(table, [entered(spec, frame(records))] if records else [], time, store), ["_time", "x"])
+            placed = frame(records).with_columns(pl.lit(0).alias("_partition"), places.alias("_offset"))
+            apply(held, run(table, [entered(spec, placed)] if records else [], time, store), ["_time", "x"])
         wanted = {}
         for key, at, value in sent:
             if key not in wanted or at >= wanted[key][0]:

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headrace.operators import keyed
-from headrace.operators.blob import decode
-from headrace.operators.keyed import GONE, KeyedState
-from headrace.operators.store import MemoryStore
-from tests.support.examples import examples
+from headrace.operators.state import keyed
+from headrace.operators.state.blob import decode
+from headrace.operators.state.keyed import GONE, KeyedState
+from headrace.operators.state.store import MemoryStore
+from tests.support.examples import seeds
 
 KEYS = {"a": pl.String, "b": pl.Int64}
 ROWS = {**KEYS, "v": pl.Int64, GONE: pl.Boolean}
@@ -44,7 +44,7 @@ def held(rows: pl.DataFrame | None) -> dict[Key, int]:
 
 @pytest.mark.parametrize("kind", [KeyedState, Colliding])
 def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(examples(4)):
+    for seed in seeds(4):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
         monkeypatch.setattr(keyed, "_LARGE", chance.choice([1, 30, 1_000]))

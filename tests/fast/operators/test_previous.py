@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived, Outcome
-from headrace.operators.previous import Pairs, PreviousSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.tables.previous import Pairs, PreviousSpec
 from tests.fast.operators.stories import Record, by_key, frame, story
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 Pair = tuple[str | None, int, int, int | None]
 
@@ -45,7 +45,7 @@ def given_out(outcome: Outcome) -> list[Pair]:
 
 @pytest.mark.parametrize("block", range(4))
 def test_each_record_stands_beside_the_one_before_it_in_event_time(block: int) -> None:
-    for seed in range(block * 8, block * 8 + examples(8)):
+    for seed in seeds(8, block):
         chance = random.Random(seed)
         spec = spec_of(chance.choice([1, 5, 20, None]), chance.choice([0, 0, 15]))
         told, store, pairs = story(seed), MemoryStore(), Pairs(spec)

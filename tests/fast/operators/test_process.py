@@ -14,13 +14,13 @@ import pytest
 from headrace.core.errors import JobError
 from headrace.core.schema import schema
 from headrace.operators.contract import Arrived
-from headrace.operators.process import Processing, ProcessSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.work import Declared
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.process.operator import Processing, ProcessSpec
+from headrace.operators.process.work import Declared
+from headrace.operators.state.store import MemoryStore
 from headrace.plan.process import Logic
 from tests.fast.operators.stories import Record, Story, by_key, story
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 GAP, BAD = 9, 13
 COLUMNS = schema("k string, x long")
@@ -119,14 +119,14 @@ def wanted(records: list[Record]) -> list[Row]:
     return sorted(found, key=str)
 
 
-@pytest.mark.parametrize("logic", [Logic(gather, silent), Logic(sessions, vectorised=True)], ids=["per key", "vectorised"])
+@pytest.mark.parametrize("logic", [Logic(gather, silent), Logic(sessions, vectorized=True)], ids=["per key", "vectorized"])
 def test_events_and_timers_take_turns_in_event_time(logic: Logic) -> None:
-    for seed in range(examples(30)):
+    for seed in seeds(30):
         chance = random.Random(seed)
         spec = spec_of(logic, ttl=chance.choice([None, 50]), lateness=chance.choice([0, 0, 15]))
         given, accepted, bad = perform(spec, story(seed), chance)
         assert sorted(given, key=str) == wanted(accepted), f"seed {seed}"
-        assert bad == (0 if logic.vectorised else sum(value == BAD for *_, value in accepted))
+        assert bad == (0 if logic.vectorized else sum(value == BAD for *_, value in accepted))
 
 
 def held(function: Callable[..., Any], epochs: list[tuple[EpochTime, list[Record]]], **options: Any) -> tuple[list[Row], Processing]:
@@ -176,7 +176,7 @@ def test_a_function_over_frames_that_raises_stops_with_its_step_and_line() -> No
     def broken(events: pl.DataFrame, states: pl.DataFrame) -> Any:
         return events.select("missing"), states
 
-    spec = spec_of(Logic(broken, vectorised=True))
+    spec = spec_of(Logic(broken, vectorized=True))
     arrived = Arrived([spec.enter(frame([(0, ("a", 1, 1))]), EpochTime(1, BEGINNING, 5)).rows])
-    with pytest.raises(JobError, match=r"'gather' cannot go on: ColumnNotFoundError.* \(test_process.py:\d+\)"):
+    with pytest.raises(JobError, match=r"'gather' cannot continue: ColumnNotFoundError.* \(test_process.py:\d+\)"):
         Processing(spec).run(arrived, EpochTime(1, BEGINNING, 5), MemoryStore())

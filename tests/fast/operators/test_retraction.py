@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import random
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fast.operators.test_aggregates import Geometric, frame, rows
 from tests.support.aggregating import aggregated
 from tests.support.examples import examples
+from tests.support.near import near
 
 OWN = {"geometric": Geometric()}
 TEXTS = [
@@ -20,13 +20,16 @@ TEXTS = [
     "count(distinct s)", "count(distinct d)", "count(distinct s, i)", "bool_and(b)", "bool_or(b) filter (where i > 0)",
     "collect_list(s)", "collect_list(m) filter (where b)", "collect_set(d)", "collect_set(a)",
     "min(i)", "max(d)", "min(d)", "max(s) filter (where b)", "min(a)", "first(s)", "last(i) filter (where b)", "first(s, true)",
-    "min_by(s, i)", "max_by(m, d) filter (where b)", "max_by(s, i, 3)", "min_by(i, d, 2)", "round(stddev(i), 1)", "round(stddev_pop(m), 1)",
-    "round(geometric(abs(cast(i as double)) + 1), 3)",
+    "min_by(s, i)", "max_by(m, d) filter (where b)", "max_by(s, i, 3)", "min_by(i, d, 2)", "stddev(i)", "stddev_pop(m)",
+    "geometric(abs(cast(i as double)) + 1)",
 ]  # fmt: skip
+# Floats that are added up: the last digits depend on the order. The values reach 2^31, so that a deviation of zero may be 1e-6.
+NEARLY = {"stddev(i)": 1e-5, "stddev_pop(m)": 1e-5, "geometric(abs(cast(i as double)) + 1)": 0.0}
 
 
 @settings(max_examples=examples(10))
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
+@example(seed=16300, count=40)  # one deviation is 1073741822.25, the other 1073741822.2499999
 def test_what_was_taken_back_leaves_nothing_behind(seed: int, count: int) -> None:
     chance = random.Random(seed)
     made = rows(seed, count)
@@ -40,14 +43,10 @@ def test_what_was_taken_back_leaves_nothing_behind(seed: int, count: int) -> Non
     wanted = aggregated(TEXTS, frame(kept), own=OWN) if kept else {}
     for key, values in found.items():
         expected = wanted.get(key) or aggregated(TEXTS, frame([{"k": key, "at": made[0]["at"]}]), own=OWN)[key] | {"count(*)": 0}
-        assert [text for text in TEXTS if not same(values[text], expected[text])] == []
+        exact = [text for text in TEXTS if text not in NEARLY]
+        assert [text for text in exact if not near(values[text], expected[text], 0.0)] == []
+        assert [text for text, apart in NEARLY.items() if not near(values[text], expected[text], 1e-9, apart)] == []
 
 
 def signed(made: list[dict[str, Any]], operation: int) -> pl.DataFrame:
     return frame(made).with_columns(pl.lit(operation, pl.Int8).alias("_op"))
-
-
-def same(one: Any, two: Any) -> bool:
-    if isinstance(one, list):
-        return len(one) == len(two) and all(map(same, one, two))
-    return one == two or (isinstance(one, float) and isinstance(two, float) and math.isnan(one) and math.isnan(two))

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived
-from headrace.operators.emission import Emission
-from headrace.operators.sessions import Sessions, SessionSpec
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import EpochTime
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.windows.emission import Emission
+from headrace.operators.windows.sessions import Sessions, SessionSpec
 from tests.fast.operators.stories import AGGREGATES, Record, entered, frame, run, story, summary
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 Key = tuple[str | None, int, int]
 Held = dict[Key, tuple[int, ...]]
@@ -74,7 +74,7 @@ def apply(held: Held, results: Sequence[pl.DataFrame], seed: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_the_changelog_equals_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
-    for seed in range(block * 7, block * 7 + examples(7)):
+    for seed in seeds(7, block):
         chance = random.Random(seed)
         spec = SessionSpec(chance.choice([3, 5, 10]), Emission(("k",), AGGREGATES, until=chance.choice([0, 0, 10, 40])))
         told, store, sessions = story(seed), MemoryStore(), Sessions(spec)

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headrace.operators.functions.hashing import hashes
+from headrace.operators.aggregates.functions.hashing import hashes
 from tests.support.aggregating import aggregated
-from tests.support.examples import ALL, examples
+from tests.support.examples import ALL, seeds
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,7 +54,7 @@ def test_distinct_texts_are_counted_within_the_error() -> None:
 def test_a_percentile_is_within_its_share_of_the_ranks(accuracy: int) -> None:
     shares = (0.01, 0.25, 0.5, 0.9, 0.999)
     text = f"approx_percentile(d, array({', '.join(map(str, shares))}), {accuracy})"
-    for seed in range(examples(4)):
+    for seed in seeds(4):
         values = np.sort(np.random.default_rng(seed).lognormal(size=60_000))
         found = aggregated([text], frame(d=np.random.default_rng(seed).permutation(values)), seed=seed)["x"][text]
         ranks = np.searchsorted(values, found) / len(values)
@@ -79,7 +79,7 @@ def test_the_most_frequent_values_of_many_are_never_counted_too_low_and_too_high
     values = skewed(50_000, seed=3)
     truth = Counter(values.tolist())
     text = "approx_top_k(l, 10, 200)"
-    for seed in range(examples(4)):
+    for seed in seeds(4):
         found = aggregated([text], frame(l=values), seed=seed)["x"][text]
         assert {pair["item"] for pair in found[:5]} == {item for item, _ in truth.most_common(5)}
         assert all(0 <= pair["count"] - truth[pair["item"]] <= len(values) / 200 for pair in found)
@@ -90,7 +90,7 @@ def test_no_heavy_hitter_is_missed_and_counts_are_too_large_by_a_tenth_of_the_sh
     values = skewed(50_000, seed=4)
     truth = Counter(values.tolist())
     text = f"heavy_hitters(l, {share})"
-    for seed in range(examples(3)):
+    for seed in seeds(3):
         found = {pair["item"]: pair["count"] for pair in aggregated([text], frame(l=values), seed=seed)["x"][text]}
         assert {item for item, count in truth.items() if count >= share * len(values)} <= found.keys()
         assert all(0 <= count - truth[item] <= share / 10 * len(values) for item, count in found.items())

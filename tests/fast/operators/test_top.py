@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from headrace.operators.contract import Arrived
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.top import Tops, TopSpec
-from tests.support.examples import examples
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.tables.top import Tops, TopSpec
+from tests.support.examples import seeds
 
 # Key, group, score.
 Row = tuple[str | None, str | None, int | None]
@@ -63,7 +63,7 @@ def fold(held: set[Row], results: list[pl.DataFrame]) -> None:
 @pytest.mark.parametrize("per", [("g",), ()], ids=["per group", "of all"])
 @pytest.mark.parametrize("keys", [4, 40, 300])
 def test_what_is_given_out_adds_up_to_the_best_rows(keys: int, per: tuple[str, ...]) -> None:
-    for seed in range(examples(3)):
+    for seed in seeds(3):
         chance = random.Random(seed)
         spec, store = spec_of(chance.choice([1, 2, 5]), per), MemoryStore()
         tops, rows, held = Tops(spec), {}, set()

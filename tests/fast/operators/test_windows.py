@@ -8,11 +8,11 @@ from collections import defaultdict
 import polars as pl
 import pytest
 
-from headrace.operators.store import MemoryStore
-from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.windows import Windows, WindowSpec
+from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.state.store import MemoryStore
+from headrace.operators.windows.paned import Windows, WindowSpec
 from tests.fast.operators.stories import AGGREGATES, CHANGING, Record, changelog, entered, frame, run, story, summary
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 Key = tuple[str | None, int]
 
@@ -73,7 +73,7 @@ def expected(spec: WindowSpec, accepted: list[tuple[Record, int]]) -> dict[Key, 
 
 @pytest.mark.parametrize("block", range(4))
 def test_results_equal_plain_python_under_disorder_lateness_and_restarts(block: int) -> None:
-    for seed in range(block * 8, block * 8 + examples(8)):
+    for seed in seeds(8, block):
         results, panes, wanted = performed(seed)
         assert results == wanted, f"seed {seed}"
         for key, given in panes.items():

@@ -8,6 +8,7 @@ from headrace.operators.expressions import (
     dates,
     logic,
     matching,
+    places,
     rounding,
     spans,
     texts,
@@ -18,4 +19,4 @@ from headrace.operators.expressions.compiler import Compiled, compile  # noqa: A
 from headrace.operators.expressions.evaluation import REASON, evaluate
 
 __all__ = ["REASON", "Compiled", "compile", "evaluate"]
-del arithmetic, casts, choices, containers, dates, logic, matching, rounding, spans, texts, transcendentals, writing
+del arithmetic, casts, choices, containers, dates, logic, matching, places, rounding, spans, texts, transcendentals, writing

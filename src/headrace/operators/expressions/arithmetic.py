@@ -16,6 +16,8 @@ from headrace.plan.expressions.terms import Apply
 _SIGNS = {"+": pl.Expr.__add__, "-": pl.Expr.__sub__, "*": pl.Expr.__mul__}
 _LIMITS = {kinds.TINYINT: 2**7, kinds.SMALLINT: 2**15, kinds.INT: 2**31, kinds.BIGINT: 2**63}
 OVERFLOW, BY_ZERO = "overflow", "division by zero"
+# These return null where the divisor is zero.
+_FORGIVING = {"/": "try_divide", "%": "try_mod"}
 
 
 @operation("+", "-", "*")
@@ -56,9 +58,16 @@ def division(term: Apply, parts: tuple[Part, ...]) -> Part:
         value, own = _floating_division(term, left.value, right.value), []
     else:
         value, own = _whole_division(term, left.value, right.value, kind)
-    by_zero = fault((right.value == 0) & left.value.is_not_null(), BY_ZERO, term)
-    # Spark looks at the divisor first, and at the dividend only where the divisor is there.
+    by_zero = fault((right.value == 0) & left.value.is_not_null(), BY_ZERO, term, _instead(term, left, right))
+    # Spark evaluates the divisor first, and the dividend only where the divisor is not null.
     return Part(term, value, in_turn((right, left)), (by_zero, *own))
+
+
+def _instead(term: Apply, left: Part, right: Part) -> str:
+    """The expression to write to get null where the divisor is zero."""
+    if term.operation in _FORGIVING:
+        return f"; {_FORGIVING[term.operation]}({left.term.text}, {right.term.text}) gives null instead"
+    return f"; nullif({right.term.text}, 0) as the divisor gives null instead"
 
 
 def _floating_division(term: Apply, left: pl.Expr, right: pl.Expr) -> pl.Expr:

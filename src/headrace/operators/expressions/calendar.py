@@ -29,12 +29,12 @@ def year(days: pl.Expr) -> pl.Expr:
 
 
 def moved_in_cycle(days: pl.Expr, moved: pl.Expr) -> pl.Expr:
-    """A day found in the cycle, brought back to where `days` is."""
+    """A day found in the cycle, moved back to the cycle of `days`."""
     return moved.cast(pl.Int64) + days.floordiv(CYCLE) * CYCLE
 
 
 def days_from_civil(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
-    """Days since 1970 of a year, month and day, all Int64; a day beyond its month runs on."""
+    """Days since 1970 of a year, month and day, all Int64; a day beyond its month continues into the next."""
     shifted = pl.when(month <= 2).then(year - 1).otherwise(year)
     era = shifted.floordiv(400)
     year_of_era = shifted - era * 400
@@ -51,7 +51,7 @@ def days_in_month(year: pl.Expr, month: pl.Expr) -> pl.Expr:
 
 
 def add_months(days: pl.Expr, months: pl.Expr) -> pl.Expr:
-    """Days since 1970 after so many months, on the last day of a month that is shorter."""
+    """Days since 1970 after a number of months, on the last day of a month that is shorter."""
     return staged(_add_months, days, months, dtype=pl.Int64())
 
 

@@ -42,10 +42,10 @@ def cast(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
 def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) -> pl.Expr | Made:
     if kinds.floating(target) or source == BOOLEAN:
         return value.cast(dtype(target))
-    # Casts that are not strict answer null for what does not fit, and cut fractions off.
+    # Casts that are not strict return null for what does not fit, and cut fractions off.
     cut = value.cast(dtype(target), strict=False)
     if kinds.floating(source) and target == BIGINT:
-        # The largest bigint is no double: the one above it still counts as it.
+        # The largest bigint is not a double: the next double above counts as it.
         cut = pl.when(value == 2.0**63).then(2**63 - 1).otherwise(cut)
     if kinds.integer(source) and _LIMITS[source] <= _LIMITS[target]:
         return cut
@@ -54,7 +54,7 @@ def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) ->
 
 @operation("saturated timestamp")
 def saturated(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    """A date as a timestamp; beyond the range it stays at the end."""
+    """A date as a timestamp; beyond the range it stays at the limit."""
     last = (2**63 - 1) // MICROSECONDS_A_DAY
     return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(pl.Datetime("us", "UTC"))
 
@@ -62,7 +62,7 @@ def saturated(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 def _to_decimal(term: Apply, value: pl.Expr, source: Kind, target: pa.Decimal128Type) -> pl.Expr | Made:
     if kinds.floating(source):
         made = floats.to_decimal(value, target)
-        # NaN and infinity become null without a word.
+        # NaN and infinity become null without a fault.
         return made, [fault(made.is_null() & value.is_finite(), _OVERFLOW, term)]
     if isinstance(source, pa.Decimal128Type):
         digits, held = decimals.unscaled(value), source
@@ -93,7 +93,7 @@ def _from_decimal(term: Apply, value: pl.Expr, source: pa.Decimal128Type, target
 
 
 def _timestamp(seconds: pl.Expr) -> pl.Expr:
-    """Whole seconds since 1970; beyond the range it stays at the end."""
+    """Whole seconds since 1970; beyond the range it stays at the limit."""
     last = (2**63 - 1) // 1_000_000
     whole = seconds.cast(pl.Int64)
     number = pl.when(whole > last).then(2**63 - 1).when(whole < -last).then(-(2**63)).otherwise(whole * 1_000_000)

@@ -60,7 +60,7 @@ def is_nan(term: Apply, parts: tuple[Part, ...]) -> Part:
 
 @special("greatest", "least")
 def extreme(term: Apply, parts: tuple[Part, ...]) -> Part:
-    """Nulls are passed over; NaN is above every other number."""
+    """Nulls are skipped; NaN is above every other number."""
     values = [part.value for part in parts]
     best = pl.max_horizontal(values) if term.operation == "greatest" else pl.min_horizontal(values)
     if kinds.floating(term.kind or kinds.NULL):

@@ -1,4 +1,4 @@
-"""`compile`: a checked expression as polars expressions, one for the value and one for what would have stopped Spark."""
+"""`compile`: a checked expression as polars expressions, one for the value and one for the error that would have stopped Spark."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def array_contains(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @operation("[]")
 def item(term: Apply, parts: tuple[Part, ...]) -> Made:
-    # Spark looks at the low 32 bits of an index only.
+    # Spark uses only the low 32 bits of an index.
     items, index = parts[0].value, parts[1].value.cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)
     length = items.list.len().cast(pl.Int64)
     misses = ((index < 0) | (index >= length)) & items.is_not_null()

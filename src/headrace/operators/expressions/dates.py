@@ -65,7 +65,7 @@ def since_1970(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @operation("unix_timestamp")
 def unix_timestamp(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    """Cut towards 1970, unlike unix_seconds."""
+    """Truncated toward 1970, unlike unix_seconds."""
     return parts[0].value.cast(pl.Int64).truncdiv(1_000_000)
 
 
@@ -180,7 +180,7 @@ def truncate_time(term: Apply, parts: tuple[Part, ...]) -> Made:
 def _first_day(days: pl.Expr, unit: str) -> pl.Expr:
     day = calendar.in_cycle(days)
     if unit == "week":
-        # In 32 bits, as Spark counts: the Monday after the day a week before.
+        # In 32 bits, as Spark counts: the Monday after the day a week earlier.
         before = days.cast(pl.Int32) - pl.lit(7, dtype=pl.Int32)
         return (before + 1 + (3 - before) % 7).cast(pl.Int64)
     if unit == "month":

@@ -110,7 +110,7 @@ def flipped(term: Apply, part: Part) -> pl.Expr:
 
 
 def shortened(digits: pl.Expr, drop: int, kind: pa.Decimal128Type, to_even: bool = False) -> pl.Expr:
-    """The decimal with `drop` digits less behind the point, rounded half up or to even; null where it does not fit."""
+    """The decimal with `drop` fewer digits after the point, rounded half up or to even; null where it does not fit."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         return fitting(without_digits(frame, drop, to_even), kind)

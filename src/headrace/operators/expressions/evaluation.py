@@ -1,4 +1,4 @@
-"""`evaluate`: many expressions over one frame at once, good rows apart from bad ones."""
+"""`evaluate`: many expressions over one frame at once, with good and bad rows separated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate(frame: pl.DataFrame, columns: Mapping[str, Typed]) -> tuple[pl.Data
 
 
 def _spread(frame: pl.DataFrame, result: pl.DataFrame) -> pl.DataFrame:
-    """A result of constants only has one row: every input row gets it."""
+    """A result of constants only has one row: it is repeated for every input row."""
     if result.height == frame.height:
         return result
     return result.clear() if frame.height == 0 else pl.concat([result] * frame.height)

@@ -1,7 +1,7 @@
 """Doubles rounded by their decimal digits, as Java does from their text, mostly without writing that text.
 
-Java rounds the shortest decimal that reads back as the same double. Up to 15 digits that decimal is known without
-writing it: a double is a tie exactly when it is the double nearest to the tie, and below or above it otherwise.
+Java rounds the shortest decimal that reads back as the same double. Up to 15 digits, that decimal is known without writing it: a double is
+a tie exactly when it is the double nearest to the tie, and below or above it otherwise.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from headrace.operators.expressions.dtypes import dtype
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-# Below, a tie with one digit more than asked for has at most 15 digits.
+# Below this size, a tie with one more digit than requested has at most 15 digits.
 _EASY = 1e14
 _WHOLE = float(2**52)
-# Harder numbers are not below 0.1 when at most 15 places are asked for, so their text has at most 17 places.
+# Harder numbers are not below 0.1 when at most 15 places are requested, so their text has at most 17 places.
 _EXACT = pa.decimal128(38, 20)
 
 
 def rounded(value: pl.Expr, places: int, to_even: bool) -> pl.Expr:
-    """The double nearest to the decimal rounded to `places`, halves away from zero or to the even neighbour."""
+    """The double nearest to the decimal rounded to `places`, halves away from zero or to the even neighbor."""
 
     def run(values: pl.Series) -> pl.Series:
         numbers = values.to_numpy()
         size = np.abs(numbers)
         easy = _easy(size, places)
-        # Infinity, NaN, and numbers so large that all are whole, stay what they are; zero loses its sign.
+        # Infinity, NaN, and numbers so large that all are whole, stay the same; zero loses its sign.
         made = np.where(easy, np.copysign(_units(size, places, to_even) / 10.0**places, numbers) + 0.0, numbers)
         hard = ~easy & (size < _WHOLE)
         if hard.any():
@@ -68,7 +68,7 @@ def _easy(size: Numbers, places: int) -> npt.NDArray[np.bool_]:
 
 
 def _units(size: Numbers, places: int, to_even: bool) -> Numbers:
-    """How many units of the last place, for sizes that are easy; the others may be anything."""
+    """The number of units of the last place, for sizes that are easy; the others may be anything."""
     unit = 10.0**places
     with np.errstate(all="ignore"):
         below = np.floor(size * unit)
@@ -80,7 +80,7 @@ def _units(size: Numbers, places: int, to_even: bool) -> Numbers:
 
 
 def _decimal(frame: pl.DataFrame, places: int, to_even: bool) -> pl.Series:
-    """Column x as decimals of so many places, from the text of its numbers."""
+    """Column x as decimals with this many places, from the text of its numbers."""
     exact = readings.decimal(pl.col("x").cast(pl.String), _EXACT)
     made = decimals.shortened(decimals.unscaled(exact), _EXACT.scale - places, pa.decimal128(38, places), to_even)
     return frame.lazy().select(made).collect(engine="in-memory").to_series()

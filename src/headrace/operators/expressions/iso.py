@@ -1,6 +1,6 @@
 """The common forms of timestamps in text, read byte by byte over whole columns: 2024-02-29T12:34:56.789Z and its kin.
 
-Whatever is not exactly of such a form is left to the slower reading that knows every form.
+Other forms are left to the slower reader, which knows every form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Steps that are written over whole columns in several stages, for operations whose one-line form would grow too large.
+"""Kernels: operations over whole columns in several stages, whose one-line form would grow too large.
 
-A polars expression is a tree: a part used ten times is ten parts until the optimiser has found them equal, so operations
-that look at their arguments often are computed stage by stage instead. Each runs once a batch, never once a row.
+A polars expression is a tree: a part used ten times is ten parts until the optimizer has found them equal, so operations that use their
+arguments often are computed stage by stage instead. Each runs once for each batch, never once for each row.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def quotient(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Ex
 
 
 def remainder(left: pl.Expr, right: pl.Expr | float, dtype: pl.DataType) -> pl.Expr:
-    """What is left of a division, with the sign of the dividend; exact, where polars takes it from a rounded quotient."""
+    """The remainder of a division, with the sign of the dividend; exact, where polars computes it from a rounded quotient."""
     return over_numbers(np.fmod, left, right, dtype=dtype)
 
 

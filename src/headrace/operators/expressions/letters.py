@@ -1,7 +1,7 @@
 """Lower case as Spark's Unicode library has it, down to the last sigma of a word.
 
-Both libraries agree on every single character. A capital sigma becomes ς at the end of a word, though, and for some two
-hundred rare characters they disagree on whether such a character belongs to a word.
+Both libraries agree on every single character. However, a capital sigma becomes ς at the end of a word, and they disagree for some two
+hundred rare characters on whether such a character belongs to a word.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 _SIGMA = "Σ"
-# What Spark's library takes for a letter with cases, for an accent that is passed over, and for neither.
+# Characters that Spark's library treats as a letter with cases, as an ignored accent, and as neither.
 _AS_LETTERS = (
     "\u1c89-\u1c8a\ua7cb-\ua7cf\ua7d2\ua7d4\ua7da-\ua7dc"
     "\U00010d50-\U00010d65\U00010d70-\U00010d85\U00016ea0-\U00016eb8\U00016ebb-\U00016ed3"

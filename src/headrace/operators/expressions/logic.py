@@ -56,7 +56,7 @@ def presence(term: Apply, parts: tuple[Part, ...]) -> Part:
 
 @special("in")
 def member(term: Apply, parts: tuple[Part, ...]) -> Part:
-    """True when found, else null when anything was null, else false; what stands behind a find is not evaluated."""
+    """True when found, else null when anything was null, else false; elements after a match are not evaluated."""
     value, *items = parts
     constants = [item for item in items if isinstance(item.term, Constant) and item.term.value is not None]
     others = [item for item in items if item not in constants]

@@ -30,7 +30,7 @@ def rlike(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
     found = text.str.contains(pattern)
     if not dollar:
         return found
-    # Java's dollar also stands before a line end that closes the text.
+    # Java's dollar also matches before a line end that closes the text.
     return found | text.str.replace(LINE_END, "").str.contains(pattern)
 
 

@@ -1,4 +1,4 @@
-"""Dates and timestamps read from text, in any form that Spark's casts take."""
+"""Dates and timestamps read from text, in any form that Spark's casts accept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECOND = 1_000_000
 
 
 def _ascii(pattern: str) -> str:
-    """The pattern in Rust's words: digits are ASCII, the dot takes line ends too."""
+    """The pattern in Rust's syntax: digits are ASCII, the dot also matches line ends."""
     return "(?s)" + pattern.replace(r"\d", "[0-9]")
 
 
@@ -73,13 +73,13 @@ def _any_form(text: pl.Series) -> pl.Series:
 
 
 def _local(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """`local`: microseconds since 1970 as a clock without a zone shows them, and the text of the `zone`."""
+    """`local`: microseconds since 1970 as shown by a clock without a zone, and the text of the `zone`."""
     frame = _days(frame.select(pl.col("a").str.extract_groups(_ascii(TIMESTAMP_PATTERN)).alias("groups")).unnest("groups"))
     hour, minute, second = (pl.col(name).fill_null("0").cast(pl.Int64, strict=False) for name in "567")
     fraction = pl.concat_str([pl.col("8").fill_null(""), pl.lit("000000")]).str.slice(0, 6).cast(pl.Int64, strict=False)
     real = (hour <= 23) & (minute <= 59) & (second <= 59)
     of_day = ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
-    # A year of six digits can lie beyond what 64 bits hold, and its zone may bring it back.
+    # A year of six digits can be beyond 64 bits, and its zone may bring it back into range.
     local = pl.when(real).then(pl.col("days").cast(pl.Int128) * MICROSECONDS_A_DAY + of_day)
     return frame.select(local.alias("local"), pl.col("9").alias("zone"))
 

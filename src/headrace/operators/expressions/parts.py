@@ -24,7 +24,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Part:
-    """A compiled term: its value never raises; on rows with a fault it means nothing.
+    """A compiled term: its value never raises; on rows with a fault it has no meaning.
 
     `own` are the faults of the operation itself, `inherited` those of its arguments.
     """
@@ -54,9 +54,9 @@ Operation = Callable[[Apply, tuple[Part, ...]], Part]
 OPERATIONS: dict[str, Operation] = {}
 
 
-def fault(flag: pl.Expr, what: str, term: Term) -> Fault:
+def fault(flag: pl.Expr, what: str, term: Term, hint: str = "") -> Fault:
     """A fault of `term`, on the rows where `flag` is true."""
-    return Fault(flag.fill_null(False), f"{what} in {term.text}")
+    return Fault(flag.fill_null(False), f"{what} in {term.text}{hint}")
 
 
 def in_turn(parts: Sequence[Part]) -> tuple[Fault, ...]:

@@ -80,7 +80,7 @@ def _floating(text: pl.Expr, target: Kind) -> pl.Expr:
 
 
 def _hexadecimal(text: pl.Series) -> pl.Series:
-    """Hexadecimal floats, which hardly any column has: only those rows are looked at one by one."""
+    """Hexadecimal floats, which hardly any column has: only those rows are examined one by one."""
     rows = text.str.contains(_HEX).fill_null(False)
     values = np.full(len(text), np.nan)
     if rows.any():
@@ -89,7 +89,7 @@ def _hexadecimal(text: pl.Series) -> pl.Series:
 
 
 def decimal(text: pl.Expr, target: pa.Decimal128Type) -> pl.Expr:
-    """Digits rounded half up to the scale; null for text that is no number and for numbers too large."""
+    """Digits rounded half up to the scale; null for text that is not a number and for numbers too large."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         bare = pl.col("a").map_batches(_ascii_digits, return_dtype=pl.String, is_elementwise=True).str.strip_chars(_BLANKS)
@@ -97,7 +97,7 @@ def decimal(text: pl.Expr, target: pa.Decimal128Type) -> pl.Expr:
         frame = frame.select(groups.alias("read")).unnest("read").with_columns(pl.col("2", "3").fill_null(""), pl.col("4").fill_null("0"))
         digits, power = pl.col("digits"), pl.col("4").str.strip_prefix("+").cast(pl.Int64, strict=False)
         frame = frame.with_columns(pl.concat_str("2", "3").str.strip_chars_start("0").alias("digits"), power.alias("power"))
-        # `keep` digits stand before the end of the scale; the one behind them rounds.
+        # `keep` digits precede the end of the scale; the next one decides the rounding.
         length, after = digits.str.len_chars().cast(pl.Int64), pl.col("3").str.len_chars().cast(pl.Int64)
         scale = after - pl.col("power")
         real = pl.col("power").is_between(-_INT, _INT) & scale.is_between(-_INT, _INT)

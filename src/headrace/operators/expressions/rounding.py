@@ -16,7 +16,7 @@ from headrace.plan.expressions.terms import Apply
 
 @operation("round", "bround")
 def rounded(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
-    """`bround` takes the even neighbour of a half."""
+    """`bround` rounds a half to the even neighbor."""
     after, source, value = int(str(term.options[0])), parts[0].term.kind, parts[0].value
     if kinds.floating(source or kinds.NULL):
         return floats.rounded(value, after, term.operation == "bround")

@@ -1,4 +1,4 @@
-"""Timestamps moved and told apart by named units: timestampadd and timestampdiff."""
+"""Timestamps moved and subtracted by named units: timestampadd and timestampdiff."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def difference(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
 
 
 def _months_between(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Whole months from a to b: the last day counts only when its time of day has come."""
+    """Whole months from a to b: the last one counts only when its day and time of day have been reached."""
     day = {name: pl.col(f"{name} day") for name in "ab"}
     time = {name: pl.col(name) - day[name] * MICROSECONDS_A_DAY for name in "ab"}
     frame = frame.with_columns(pl.col(name).floordiv(MICROSECONDS_A_DAY).alias(f"{name} day") for name in "ab")

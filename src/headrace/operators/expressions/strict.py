@@ -1,7 +1,7 @@
-"""Java's StrictMath over whole columns: exponentials, logarithms and powers with the very same last digit.
+"""Java's StrictMath over whole columns: exponentials, logarithms and powers with the same last digit.
 
-StrictMath is defined by the algorithms of Sun's "freely distributable math library" (fdlibm, 1993), whose polynomials and
-splits of constants stand below; any other library, correct or not, rounds differently now and then.
+StrictMath is defined by the algorithms of Sun's "freely distributable math library" (fdlibm, 1993), whose polynomials and splits of
+constants are below; any other library, correct or not, sometimes rounds differently.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def exp(x: Numbers) -> Numbers:
 
 
 def log(x: Numbers) -> Numbers:
-    """The natural logarithm of numbers above zero, infinity and NaN; of others it is anything."""
+    """The natural logarithm of numbers above zero, infinity and NaN; undefined for others."""
     tiny = x < 2.0**-1022
     scaled = np.where(tiny, x * 2.0**54, x)
     word = high(scaled)
@@ -116,7 +116,7 @@ def _log_elsewhere(f: Numbers, k: Numbers, word: Words) -> Numbers:
 
 
 def log10(x: Numbers) -> Numbers:
-    """The decimal logarithm of numbers above zero, infinity and NaN; of others it is anything."""
+    """The decimal logarithm of numbers above zero, infinity and NaN; undefined for others."""
     tiny = x < 2.0**-1022
     scaled = np.where(tiny, x * 2.0**54, x)
     word = high(scaled)

@@ -18,7 +18,7 @@ def _whole(value: pl.Expr) -> pl.Expr:
 
 
 def _given(parts: Sequence[Part], value: pl.Expr) -> pl.Expr:
-    """The value where none of the parts is null: polars takes a null length or set of characters for the default."""
+    """The value where none of the parts is null: polars treats a null length or set of characters as the default."""
     present = [part.present for part in parts if part.present is not None]
     return pl.when(pl.all_horizontal(present)).then(value) if present else value
 
@@ -58,7 +58,7 @@ def byte_length(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @operation("ascii")
 def ascii_code(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    """The number of the first character, put together from its UTF-8 bytes."""
+    """The number of the first character, assembled from its UTF-8 bytes."""
     data = parts[0].value.cast(pl.Binary)
     first, second, third, fourth = (data.bin.get(place, null_on_oob=True).cast(pl.Int32) for place in range(4))
     return (
@@ -99,7 +99,7 @@ def repeat(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 def _place(text: pl.Expr, part: pl.Expr) -> pl.Expr:
-    """The place of a part in characters, the first being 1; 0 when it is not there."""
+    """The place of a part in characters, from 1; 0 when it is not found."""
     at = text.str.find(part, literal=True)
     before = text.cast(pl.Binary).bin.head(at).cast(pl.String).str.len_chars().cast(pl.Int32)
     return pl.when(text.is_null() | part.is_null()).then(None).otherwise((before + 1).fill_null(0))
@@ -112,7 +112,7 @@ def instr(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @special("locate")
 def locate(term: Apply, parts: tuple[Part, ...]) -> Part:
-    """Like instr from a place on; a place before the first gives 0, and so does a null place."""
+    """Like instr from a place on; a place before the first returns 0, and so does a null place."""
     text, part, start = (one.value for one in parts)
     rest = text.str.slice((_whole(start) - 1).clip(0))
     found = _place(rest, part)

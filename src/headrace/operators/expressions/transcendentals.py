@@ -26,7 +26,7 @@ def power(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 @operation("ln", "log10", "log2")
 def logarithm(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    """Null where there is none: of zero and what is below."""
+    """Null where there is none: for zero and below."""
     value = parts[0].value
     function = strict.log10 if term.operation == "log10" else strict.log
     found = over_numbers(function, value, dtype=_DOUBLE)

@@ -1,6 +1,6 @@
 """Dates and timestamps as text, in Spark's form.
 
-A batch has few different days and a day few seconds, so each is written once and looked up.
+A batch has few distinct days and a day few seconds, so each is written once and looked up.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace.plan.expressions.terms import Apply
 
 
 def date_text(value: pl.Expr) -> pl.Expr:
-    """`2024-02-29`; a year beyond 9999 or before 0 has its sign."""
+    """`2024-02-29`; a year above 9999 or below 0 has its sign."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         return _days(frame.collect(engine="in-memory").to_series()).alias("value").to_frame().lazy()
@@ -26,7 +26,7 @@ def date_text(value: pl.Expr) -> pl.Expr:
 
 
 def timestamp_text(value: pl.Expr) -> pl.Expr:
-    """`2024-02-29 12:34:56.789`, without the zeros that end a fraction."""
+    """`2024-02-29 12:34:56.789`, without trailing zeros in the fraction."""
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         micros = frame.collect(engine="in-memory").to_series()
@@ -68,7 +68,7 @@ def _fraction(micros: pl.Series) -> pl.Series:
 
 @operation("date_format")
 def date_format(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
-    """The parts of a format one after another; a part that begins with a quote is plain text."""
+    """The parts of a format, joined; a part that begins with a quote is plain text."""
     formats = [str(option) for option in term.options]
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:

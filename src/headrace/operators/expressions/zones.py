@@ -1,4 +1,4 @@
-"""Clocks in time zones: what a local time in a region is in UTC, as Java's time zone rules have it."""
+"""Clocks in time zones: conversion of local times in a region to UTC, by Java's time zone rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from headrace.operators.expressions import calendar
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.plan.expressions.moments import days_from_civil, zone
 
-# polars' table of transitions ends with the year 2099. Java goes on by the last rules, which follow the calendar: a later
-# year is looked up as the year before 2100 that begins on the same weekday and is as long.
+# polars' table of transitions ends with the year 2099. Java continues with the last rules, which follow the calendar: a later year is
+# looked up as the year before 2100 that begins on the same weekday and has the same length.
 _LAST_YEARS = range(2072, 2100)
 _END = (days_from_civil(2100, 1, 1) or 0) * MICROSECONDS_A_DAY
 # Their clocks change by the Islamic calendar, which the rules list up to 2087 only.
@@ -41,7 +41,7 @@ def in_region(local: pl.Series, region: str) -> pl.Series:
 
 
 def _to_like_year(local: pl.Series, region: str) -> pl.Series:
-    """How far the beginning of a like year is from the beginning of the clock's own."""
+    """The distance from the start of the clock's own year to the start of a like year."""
     years = pl.select(calendar.year(pl.lit(local).floordiv(MICROSECONDS_A_DAY))).to_series()
     starts = {year: days_from_civil(year, 1, 1) or 0 for year in years.unique().drop_nulls()}
     like = {_shape(year): days_from_civil(year, 1, 1) or 0 for year in (_LAST_YEARS if region not in _SETTLED else range(2099, 2100))}
@@ -51,13 +51,13 @@ def _to_like_year(local: pl.Series, region: str) -> pl.Series:
 
 
 def _shape(year: int) -> tuple[int, int]:
-    """The weekday a year begins with, and its length."""
+    """The weekday on which a year begins, and its length."""
     start, end = (days_from_civil(one, 1, 1) or 0 for one in (year, year + 1))
     return start % 7, end - start
 
 
 def _looked_up(local: pl.Series, region: str) -> pl.Series:
-    """Of an hour that comes twice the first is meant; one that is left out moves on by the length of the gap."""
+    """An hour that occurs twice means the first one; a skipped hour moves on by the length of the gap."""
     known = local.cast(pl.Datetime("us")).dt.replace_time_zone(region, ambiguous="earliest", non_existent="null").cast(pl.Int64)
     if known.null_count() == local.null_count():
         return known

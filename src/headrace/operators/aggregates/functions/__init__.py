@@ -1,0 +1,1 @@
+"""The computation of each aggregate function, one family in each file."""

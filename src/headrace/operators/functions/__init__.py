@@ -1,1 +1,0 @@
-"""How each aggregate function is computed, one family a file."""

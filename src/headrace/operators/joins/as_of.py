@@ -1,0 +1,142 @@
+"""The join of a stream with a table as of a moment of each record: versions of the table, and records that wait for the watermark.
+
+A record is answered when no earlier version can come, whatever the order in which records and versions came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from headrace.core.durations import microseconds
+from headrace.operators.changes import TIME, added
+from headrace.operators.columns import OFFSET, PARTITION
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
+from headrace.operators.event_time.arrival_order import by_key_as_they_came, placed
+from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
+from headrace.operators.event_time.late import in_time
+from headrace.operators.joins.pairing import Pairing
+from headrace.operators.state.chunks import Chunks
+from headrace.operators.state.persistent import Memories
+from headrace.operators.state.store import Store
+from headrace.operators.state.versions import Versions
+from headrace.plan.joins.as_of import AsOfJoin
+from headrace.plan.joins.join import LEFT, RIGHT
+
+# The moment that a record is looked up at, in microseconds.
+_AT = "_at"
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Records that ask for the version at the moment in a column; late if that is more than `history` behind the watermark."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    moment: str
+    history: int
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        moment = records.get_column(self.moment).dt.epoch("us")
+        is_late = (moment < time.before - self.history).fill_null(False)
+        # A record without a moment has no version: it need not wait.
+        rows = records.select(*self.columns, TIME, moment.fill_null(BEGINNING).alias(_AT)).filter(~is_late)
+        unknown = pl.lit(None, pl.Int64)
+        late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP)) if is_late.any() else None
+        return Entered(rows, rows.height, late)
+
+
+@dataclass(frozen=True)
+class NewVersions:
+    """Records of the table's stream. One behind the watermark is late: it would be the answer to what was answered already."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    lateness: int
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        records, late = in_time(records, time.before - self.lateness)
+        return Entered(placed(records, (*self.columns, TIME)), records.height, late)
+
+
+@dataclass(frozen=True)
+class AsOfSpec:
+    """Versions are valid for `ttl` at most; they come up to `lateness` behind the watermark; all in microseconds."""
+
+    pairing: Pairing
+    keeps_left: bool
+    history: int
+    ttl: int | None
+    lateness: int
+
+    def closing(self, moment: int) -> int:
+        return moment + self.lateness + 1
+
+    def fresh(self) -> AsOfJoined:
+        return AsOfJoined(self)
+
+
+class AsOfJoined(Memories):
+    """The records of one shard that wait, and the versions of its keys."""
+
+    def __init__(self, spec: AsOfSpec) -> None:
+        self._spec, self._pairing = spec, spec.pairing
+        self._waiting = Chunks("waiting", _AT, lambda frame: frame)
+        self._versions = Versions("version", spec.pairing.on, spec.ttl)
+        super().__init__(self._waiting, self._versions)
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        self._take_in(arrived, store)
+        before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
+        came = [frame.filter(pl.col(_AT) < after) for frame in arrived.at(LEFT)]
+        known = self._waiting.between(before, after)
+        ready = pl.concat([*came, *([] if known is None else [known])]) if came or known is not None else None
+        for frame in arrived.at(LEFT):
+            self._waiting.add(frame.filter(pl.col(_AT) >= after))
+        outcome = Outcome() if ready is None or ready.is_empty() else self._answered(ready)
+        self._waiting.save(after, store)
+        self._versions.evict(after - self._spec.history, store)
+        return outcome
+
+    def _take_in(self, arrived: Arrived, store: Store) -> None:
+        """Write new versions: of those of one key and time the one that came last."""
+        frames = arrived.at(RIGHT)
+        if not frames:
+            return
+        names, on = dict(self._pairing.renamed), [*self._pairing.on]
+        came = pl.concat(frames).rename(names, strict=False)
+        timed = came.filter(pl.col(TIME).is_not_null())
+        ordered = by_key_as_they_came(timed, [*on, TIME])
+        rows = ordered.unique(subset=[*on, TIME], keep="last", maintain_order=True).drop(PARTITION, OFFSET)
+        self._versions.put(rows.select(*on, *(name for name, _ in self._pairing.right), TIME), store)
+
+    def _answered(self, ready: pl.DataFrame) -> Outcome:
+        moments = ready.get_column(_AT).to_numpy()
+        found = self._versions.as_of(ready, moments)
+        # The time of a result is that of its record, or the moment it waited for.
+        records = ready.with_columns(pl.max_horizontal(TIME, _AT).alias(TIME)).drop(_AT)
+        alone = np.ones(ready.height, dtype=bool)
+        results = []
+        if found is not None:
+            alone[found.places] = False
+            results.append(self._pairing.pairs(records[found.places], found.rows))
+        unmatched = int(alone.sum())
+        if self._spec.keeps_left:
+            results.append(self._pairing.left_alone(records.filter(alone)))
+            unmatched = 0
+        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
+        return Outcome([added(part) for part in results if part.height], counts=counts)
+
+
+@operator_of.register
+def _(node: AsOfJoin) -> Made:
+    sides, history = node.sides, microseconds(node.history)
+    lateness = microseconds(sides.right.lateness)
+    ttl = None if node.table.ttl is None else microseconds(node.table.ttl)
+    ports = {
+        LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, history)),
+        RIGHT: Port(NewVersions(sides.right_on, tuple(sides.right.columns.names), lateness)),
+    }
+    return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, history, ttl, lateness), ports)

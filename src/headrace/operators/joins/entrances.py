@@ -1,0 +1,56 @@
+"""The ways into a join: rows of a stream, judged for lateness, and changes of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.changes import OP, TIME, added, as_upserts
+from headrace.operators.columns import ROW
+from headrace.operators.contract import Entered
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.event_time.late import in_time
+from headrace.operators.expressions import REASON
+
+
+@dataclass(frozen=True)
+class TimedRecords:
+    """Records of a stream that may come `lateness` microseconds behind the watermark, and not later."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    lateness: int
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Records as they are. One behind the watermark is late: what it would meet may be forgotten."""
+        timed = records.get_column(TIME).is_not_null()
+        untimed = None if timed.all() else records.filter(~timed).with_columns(pl.lit("it has no event time").alias(REASON))
+        records, late = in_time(records.filter(timed) if untimed is not None else records, time.before - self.lateness)
+        return Entered(records.select(*self.columns, TIME), records.height, late, untimed)
+
+
+@dataclass(frozen=True)
+class AnyRecords:
+    """Records of a stream, whatever their time."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        return Entered(records.select(*self.columns, TIME), records.height)
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of a table, whose rows `identity` tells apart."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    identity: tuple[str, ...]
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """The net effect of a batch on each row that is co-located by `by`."""
+        changes = (records if OP in records.columns else added(records)).drop(ROW, strict=False)
+        identity = tuple(dict.fromkeys((*self.by, *self.identity)))
+        return Entered(as_upserts(changes.select(*self.columns, TIME, OP), identity), records.height)

@@ -1,0 +1,173 @@
+"""The join of two tables: the rows of both sides by what must be equal, and the pairs that a change adds and retracts.
+
+A change of one row looks up the rows of the other side that it meets, and no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from headrace.operators.changes import ADD, OP, added, as_upserts, retracted
+from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.joins.entrances import TableChanges
+from headrace.operators.joins.pairing import Pairing
+from headrace.operators.state.multimap import Multimap
+from headrace.operators.state.persistent import Memories
+from headrace.operators.state.store import Store
+from headrace.plan.joins.join import LEFT, RIGHT
+from headrace.plan.joins.tables import TableJoin
+
+_PLACE, _OTHER = "_place", "_other"
+# Whether a key has no row of the other side, before and after an epoch, and by how many rows it has more.
+_BEFORE, _AFTER, _MOVED = "_before", "_next", "_count"
+
+
+@dataclass(frozen=True)
+class TableJoinSpec:
+    """Pairs of rows of two tables; the identities tell the rows of each apart, under the names of a result."""
+
+    pairing: Pairing
+    left_identity: tuple[str, ...]
+    right_identity: tuple[str, ...]
+    keeps_left: bool
+    keeps_right: bool
+
+    def closing(self, moment: int) -> int:
+        return moment
+
+    def fresh(self) -> TablesJoined:
+        return TablesJoined(self)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What an epoch does to one side: rows that cease to be, rows that come, and the keys of both, each once."""
+
+    gone: pl.DataFrame
+    come: pl.DataFrame
+    keys: pl.DataFrame
+    touched: pl.DataFrame
+    """The identities of all rows that were said to change."""
+
+
+class TablesJoined(Memories):
+    """The rows of both tables of one shard."""
+
+    def __init__(self, spec: TableJoinSpec) -> None:
+        self._spec, self._pairing = spec, spec.pairing
+        self._left = Multimap("left", spec.pairing.on, spec.left_identity)
+        self._right = Multimap("right", spec.pairing.on, spec.right_identity)
+        super().__init__(self._left, self._right)
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        if not arrived.at(LEFT) and not arrived.at(RIGHT):
+            return Outcome()
+        left, lost_left = self._change(self._left, self._pairing.left_rows(arrived.at(LEFT)), self._spec.keeps_left)
+        right, lost_right = self._change(self._right, self._pairing.right_rows(arrived.at(RIGHT)), self._spec.keeps_right)
+        # Rows that stay, of the keys that the other side touches.
+        left_kept, right_kept = self._kept(self._left, right.keys, left), self._kept(self._right, left.keys, right)
+        gone = [self._pairs(left.gone, right_kept), self._pairs(left.gone, right.gone), self._pairs(left_kept, right.gone)]
+        come = [self._pairs(left.come, right_kept), self._pairs(left.come, right.come), self._pairs(left_kept, right.come)]
+        if self._spec.keeps_left:
+            ceased, began = self._alone(left, left_kept, right, self._right)
+            gone.append(self._pairing.left_alone(ceased))
+            come.append(self._pairing.left_alone(began))
+        if self._spec.keeps_right:
+            ceased, began = self._alone(right, right_kept, left, self._left)
+            gone.append(self._pairing.right_alone(ceased))
+            come.append(self._pairing.right_alone(began))
+        self._write(self._left, left, store)
+        self._write(self._right, right, store)
+        results = [retracted(part) for part in gone if part.height] + [added(part) for part in come if part.height]
+        lost = lost_left + lost_right
+        return Outcome(results, counts={"out": -lost, "filtered": lost} if lost else {})
+
+    def table(self) -> pl.DataFrame | None:
+        """All results that hold."""
+        left, right = self._left.all(), self._right.all()
+        parts = [] if left is None or right is None else [self._pairs(left, right)]
+        if left is not None and self._spec.keeps_left:
+            alone = left if right is None else left.join(right, on=self._pairing.on, how="anti")
+            parts.append(self._pairing.left_alone(alone))
+        if right is not None and self._spec.keeps_right:
+            alone = right if left is None else right.join(left, on=self._pairing.on, how="anti")
+            parts.append(self._pairing.right_alone(alone))
+        return added(pl.concat(parts)) if parts else None
+
+    def _change(self, state: Multimap, came: pl.DataFrame, keeps: bool) -> tuple[_Change, int]:
+        """The effect of changes on one side, and how many have a key that matches nothing and are in no result."""
+        changes = came if keeps or came.is_empty() else came.filter(self._pairing.keyed())
+        lost = came.height - changes.height
+        if changes.is_empty():
+            empty = came.clear().drop(OP, strict=False)
+            return _Change(empty, empty, empty.select(self._pairing.on), empty.select(state.identity)), lost
+        changes = as_upserts(changes, state.identity)
+        come = changes.filter(pl.col(OP) == ADD).drop(OP)
+        found = state.same(changes)
+        gone = come.clear() if found is None else found.select(come.columns)
+        gone, come = _without_equal(gone, come, state.identity)
+        keys = pl.concat([gone.select(self._pairing.on), come.select(self._pairing.on)]).unique()
+        touched = pl.concat([gone.select(state.identity), come.select(state.identity)]).unique()
+        return _Change(gone, come, keys, touched), lost
+
+    def _kept(self, state: Multimap, keys: pl.DataFrame, change: _Change) -> pl.DataFrame:
+        """The rows of keys that an epoch does not change."""
+        found = None if keys.is_empty() else state.find(keys)
+        if found is None:
+            return change.come.clear()
+        rows = found.rows.select(change.come.columns)
+        return rows if change.touched.is_empty() else rows.join(change.touched, on=state.identity, how="anti", nulls_equal=True)
+
+    def _alone(self, own: _Change, kept: pl.DataFrame, other: _Change, others: Multimap) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The rows of one side that cease to be without a match, and those that begin to be."""
+        on = [*self._pairing.on]
+        keys = pl.concat([own.keys, other.keys]).unique()
+        moved = pl.concat([other.come.select(*on, pl.lit(1).alias(_MOVED)), other.gone.select(*on, pl.lit(-1).alias(_MOVED))])
+        moved = moved.filter(self._pairing.keyed()).group_by(on).agg(pl.col(_MOVED).sum())
+        counted = keys.with_columns(pl.Series(_BEFORE, others.having(keys), pl.Int64)).join(moved, on=on, how="left")
+        behind = pl.col(_BEFORE) + pl.col(_MOVED).fill_null(0)
+        counted = counted.with_columns((pl.col(_BEFORE) == 0).alias(_BEFORE), (behind == 0).alias(_AFTER))
+
+        def rows(part: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+            return part.join(counted, on=on, how="inner", nulls_equal=True).filter(condition).select(part.columns)
+
+        before, after = pl.col(_BEFORE), pl.col(_AFTER)
+        ceased = [rows(own.gone, before), rows(kept, before & ~after)]
+        return pl.concat(ceased), pl.concat([rows(own.come, after), rows(kept, ~before & after)])
+
+    def _write(self, state: Multimap, change: _Change, store: Store) -> None:
+        removed = change.gone.join(change.come, on=state.identity, how="anti", nulls_equal=True)
+        state.change(change.come, removed, store)
+
+    def _pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+        """All pairs of rows with equal keys; null equals nothing."""
+        on = [*self._pairing.on]
+        if left.is_empty() or right.is_empty():
+            return self._pairing.left_alone(left.clear())
+        numbers = left.select(on).with_row_index(_PLACE).join(right.select(on).with_row_index(_OTHER), on=on)
+        return self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)])
+
+
+def _without_equal(gone: pl.DataFrame, come: pl.DataFrame, identity: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows that go and come, without those that come as they were."""
+    if gone.is_empty() or any(kind.is_nested() for kind in gone.dtypes):
+        return gone, come
+    same = gone.join(come, on=gone.columns, how="semi", nulls_equal=True).select(identity)
+    if same.is_empty():
+        return gone, come
+    return gone.join(same, on=identity, how="anti", nulls_equal=True), come.join(same, on=identity, how="anti", nulls_equal=True)
+
+
+@operator_of.register
+def _(node: TableJoin) -> Made:
+    sides, shown = node.sides, node.sides.shown
+    left, right = sides.left, sides.right
+    spec = TableJoinSpec(Pairing.of(sides), left.keys, tuple(shown[name] for name in right.keys), sides.keeps_left, sides.keeps_right)
+    ports = {
+        LEFT: Port(TableChanges(sides.left_on, tuple(left.columns.names), left.keys)),
+        RIGHT: Port(TableChanges(sides.right_on, tuple(right.columns.names), right.keys)),
+    }
+    return Made(spec, ports)

@@ -1,0 +1,108 @@
+"""The conditions of variables as bits of a row: those of the row alone when it comes, those over rows before it when it has its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import polars as pl
+
+from headrace.operators.changes import TIME
+from headrace.operators.expressions import REASON, Compiled
+from headrace.operators.expressions import compile as compiled_form
+from headrace.plan.patterns.formulas import PREVIOUS, Formula, Value
+from headrace.plan.patterns.match import Pattern
+
+# The bits of a row; whether it is the first of its key, as one more bit; the number of its key in an epoch.
+BITS, KEY = "_match bits", "_match key"
+ANCHORED = 1 << 62
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of a pattern. Variables without one, and those that look at matched rows, have their bit set."""
+
+    pattern: Pattern
+
+    @property
+    def lookback(self) -> int:
+        """How many rows of a key before a row its conditions see."""
+        offsets = [value.offset for _, formula in self.pattern.define for value in formula.values if value.kind == PREVIOUS]
+        return max([*offsets, int(self.pattern.anchored)], default=0)
+
+    @property
+    def beside(self) -> list[Value]:
+        """The values of earlier rows that are kept beside a row, because conditions over matched rows need them."""
+        moving = [formula for _, formula in self.pattern.define if not formula.fixed]
+        return [value for formula in moving for value in formula.values if value.kind == PREVIOUS]
+
+    def of_row(self, records: pl.DataFrame) -> tuple[pl.Series, pl.Series | None]:
+        """The bits of records by themselves, and why they could not be told, null where they could."""
+        plain = {number: compiled_form(one.typed) for number, one in self._conditions() if one.fixed and not one.values}
+        unset = {*plain, *(number for number, one in self._conditions() if one.fixed and one.values)}
+        always = sum(1 << number for number in range(len(self.pattern.variables)) if number not in unset)
+        bits = [pl.when(one.value).then(pl.lit(1 << number, pl.Int64)).otherwise(0) for number, one in plain.items()]
+        errors = [one.error for one in plain.values() if one.error is not None]
+        total = reduce(lambda left, right: left + right, bits, pl.repeat(always, pl.len(), dtype=pl.Int64))
+        found = records.select(total.alias(BITS), (pl.coalesce(errors) if errors else pl.lit(None, pl.String)).alias(REASON))
+        return found.get_column(BITS), found.get_column(REASON) if errors else None
+
+    def over_rows(self, rows: pl.DataFrame, fresh: np.ndarray, within: int) -> tuple[pl.DataFrame, pl.Series | None]:
+        """Rows by key and in their order, with the bits that depend on rows before, of the `fresh` ones; and why some cannot be told."""
+        looking = [(number, one) for number, one in self._conditions() if any(value.kind == PREVIOUS for value in one.values)]
+        if not looking and not self.pattern.anchored:
+            return rows, None
+        bits, errors, reasons = list[pl.Expr](), list[pl.Expr](), None
+        frame = rows.with_columns(pl.Series("_match fresh", fresh))
+        if self.pattern.anchored:
+            bits.append(pl.when(_before(1, within)).then(0).otherwise(pl.lit(ANCHORED, pl.Int64)))
+        for number, formula in looking:
+            frame, faults = _beside(frame, [value for value in formula.values if value.kind == PREVIOUS], within)
+            errors += faults
+            if formula.fixed:
+                finish = compiled_form(formula.typed)
+                frame = frame.with_columns(_full(finish.value).alias(f"_match true {number}"), *_error(finish, number))
+                bits.append(pl.when(pl.col(f"_match true {number}")).then(pl.lit(1 << number, pl.Int64)).otherwise(0))
+                errors += [] if finish.error is None else [pl.col(f"_match wrong {number}")]
+        total = reduce(lambda left, right: left + right, bits, pl.col(BITS))
+        if errors:
+            # What cannot be told is a dead letter, and no part of a match.
+            wrong = pl.coalesce(errors)
+            total = pl.when(wrong.is_null()).then(total).otherwise(0)
+            reasons = frame.select(pl.when(pl.col("_match fresh")).then(wrong)).to_series()
+        frame = frame.with_columns(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
+        return frame.select(rows.columns), reasons
+
+    def _conditions(self) -> list[tuple[int, Formula]]:
+        names = self.pattern.variables
+        return [(names.index(name), formula) for name, formula in self.pattern.define]
+
+
+def _beside(frame: pl.DataFrame, values: Sequence[Value], within: int) -> tuple[pl.DataFrame, list[pl.Expr]]:
+    """Rows with values of rows before them, for the fresh ones; others have theirs already."""
+    errors = list[pl.Expr]()
+    for value in values:
+        assert value.row is not None
+        name, compiled, there = value.placeholder, compiled_form(value.row), _before(value.offset, within)
+        new = pl.when(there).then(_full(compiled.value).shift(value.offset))
+        old = pl.when(pl.col("_match fresh")).then(new).otherwise(pl.col(name)) if name in frame.columns else new
+        wrong = [] if compiled.error is None else [pl.when(there).then(compiled.error.shift(value.offset)).alias(f"_match wrong {name}")]
+        frame = frame.with_columns(old.alias(name), *wrong)
+        errors += [pl.col(f"_match wrong {name}")] if wrong else []
+    return frame, errors
+
+
+def _before(offset: int, within: int) -> pl.Expr:
+    """Whether the row so many before is of the same key, and not too long ago."""
+    near = pl.col(TIME) - pl.col(TIME).shift(offset) <= within
+    return (near & (pl.col(KEY) == pl.col(KEY).shift(offset))).fill_null(False)
+
+
+def _full(value: pl.Expr) -> pl.Expr:
+    return pl.when(pl.int_range(pl.len()) >= 0).then(value)
+
+
+def _error(compiled: Compiled, number: int) -> list[pl.Expr]:
+    return [] if compiled.error is None else [_full(compiled.error).alias(f"_match wrong {number}")]

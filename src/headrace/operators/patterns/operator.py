@@ -1,0 +1,234 @@
+"""Patterns by key: records wait for the watermark, searches go on with them, and rows that may be part of a match are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from headrace.core.durations import microseconds
+from headrace.operators.aggregates.numbered_groups import key_numbers
+from headrace.operators.changes import TIME, added
+from headrace.operators.columns import OFFSET, PARTITION
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
+from headrace.operators.event_time.arrival_order import contents_of, placed, same_key
+from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.event_time.late import in_time
+from headrace.operators.expressions import REASON
+from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
+from headrace.operators.patterns.matcher import Matcher, Matches
+from headrace.operators.patterns.results import Results, Shown
+from headrace.operators.patterns.rows import Cursors, Rows
+from headrace.operators.patterns.serials import KEEP, SERIAL, Serials
+from headrace.operators.state.chunks import Chunks
+from headrace.operators.state.expiring import ExpiringState
+from headrace.operators.state.persistent import Memories
+from headrace.operators.state.store import Store
+from headrace.plan.patterns.formulas import NUMBER
+from headrace.plan.patterns.match import ALL, After, Match, Pattern
+
+# Of a key: the first row of its open search, and the state of that; how many matches it had, and when the last one was certain; its last
+# moment, and the one at which the search has to be decided.
+FROM, STATE = "_match from", "_match state"
+COUNT, COUNTED, TOUCHED, DUE = "_match count", "_match counted", "_match touched", "_match due"
+_CURSOR = (FROM, KEEP, STATE, COUNT, COUNTED, TOUCHED, DUE)
+
+
+@dataclass(frozen=True)
+class MatchSpec:
+    """A pattern over records by key, of which `columns` are needed; `lateness` is how far behind the watermark they may come."""
+
+    by: tuple[str, ...]
+    columns: tuple[str, ...]
+    pattern: Pattern
+    after: After
+    shown: Shown
+    lateness: int = 0
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        return Conditions(self.pattern)
+
+    @property
+    def within(self) -> int:
+        return microseconds(self.pattern.within)
+
+    @property
+    def numbered(self) -> bool:
+        return any(value.kind == NUMBER for _, formula in self.shown.measures for value in formula.values)
+
+    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
+        """Records with the conditions that are true for them. One behind the watermark is late: searches have passed it."""
+        records, late = in_time(records, time.before - self.lateness)
+        bits, reasons = self.conditions.of_row(records)
+        bad = None
+        if reasons is not None and reasons.null_count() < len(reasons):
+            wrong = reasons.is_not_null()
+            bad = records.filter(wrong).with_columns(reasons.filter(wrong).alias(REASON))
+            records, bits = records.filter(~wrong), bits.filter(~wrong)
+        rows = placed(records.with_columns(bits.alias(BITS)), (*self.columns, TIME, BITS))
+        return Entered(rows, records.height, late, bad)
+
+    def closing(self, moment: int) -> int:
+        return moment + self.within + 1
+
+    def fresh(self) -> Matching:
+        return Matching(self)
+
+
+class Matching(Memories):
+    """The records of one shard that wait for the watermark, the rows of open searches, and where each search is."""
+
+    def __init__(self, spec: MatchSpec) -> None:
+        self._spec, self._by, self._within = spec, list(spec.by), spec.within
+        self._matcher = Matcher(spec.pattern, spec.after, spec.within)
+        self._results = Results(spec.shown, spec.by, self._matcher)
+        self._waiting = Chunks("waiting", TIME, lambda frame: frame)
+        self._kept = Chunks("kept", TIME, lambda frame: frame)
+        self._cursors = ExpiringState("cursor", spec.by, TOUCHED, spec.within + 1, due=pl.col(DUE))
+        self._serials = Serials()
+        super().__init__(self._waiting, self._kept, self._cursors, self._serials)
+
+    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
+        """Let searches go on with the records that the watermark has passed, and give out the matches that are certain."""
+        before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
+        if arrived.rows:
+            self._waiting.add(pl.concat(arrived.rows))
+        released = self._waiting.between(before, after)
+        self._waiting.save(after, store)
+        due = self._cursors.reached("due", after)
+        outcome = Outcome()
+        if released is not None or due is not None:
+            outcome = self._searched(released, due, after, store)
+        self._kept.save(after - self._within, store)
+        self._cursors.forget(after, store)
+        return outcome
+
+    def _searched(self, released: pl.DataFrame | None, due: pl.DataFrame | None, after: int, store: Store) -> Outcome:
+        frame, known = self._gathered(released, due)
+        fresh = frame.get_column(SERIAL).is_null().to_numpy()
+        frame = frame.with_columns(pl.Series(SERIAL, self._serials.given(frame.get_column(SERIAL).to_numpy(), fresh)))
+        frame, reasons = self._spec.conditions.over_rows(frame, fresh, self._within)
+        rows = _rows(frame)
+        keys = _beside(frame[rows.begins].select(self._by), known, self._by)
+        cursors, old = self._opened(rows, keys, fresh, after)
+        idle = np.flatnonzero(cursors.start < 0)
+        matches = self._matcher.run(rows, cursors, (idle, rows.begins[idle] + old[idle]), after)
+        numbers, counts = self._numbers(matches, keys)
+        self._keep(rows, cursors, counts.with_columns(keys.get_column(KEEP)), fresh, store)
+        results = [self._results.of(matches, frame, numbers)] if len(matches.keys) else []
+        results += [self._results.failed(matches, keys, frame)] if matches.failed else []
+        bad = None
+        if reasons is not None and reasons.null_count() < len(reasons):
+            columns = (*self._spec.columns, PARTITION, OFFSET)
+            bad = frame.select(columns).with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+        return Outcome([added(result) for result in results], bad=bad)
+
+    def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """The rows of all keys that have new ones or whose time is over, by key and in their order; and what is known of these keys."""
+        beside = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.beside]
+        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *beside)]
+        known = None
+        if self._cursors.size.rows:
+            asked = [frame.select(self._by) for frame in (released, due) if frame is not None]
+            known = self._cursors.find(pl.concat(asked).unique())
+        if known is not None:
+            # Nothing that is kept is from this epoch: what it adds is added at its end.
+            kept = self._kept.between(-(2**62), 2**62)
+            if kept is not None:
+                mine = kept.join(known.select(*self._by, KEEP), on=self._by, how="inner", nulls_equal=True)
+                mine = mine.filter(pl.col(SERIAL) >= pl.col(KEEP)).drop(KEEP)
+                parts = [mine.select(parts[0].columns) if parts else mine, *parts]
+        frame = pl.concat(parts)
+        return self._in_order(frame.with_columns(pl.Series(KEY, key_numbers(frame, self._by)))), known
+
+    def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """By key, time, partition and offset; where these do not tell, by contents."""
+        order = [KEY, TIME, PARTITION, OFFSET]
+        ordered = frame.sort(order)
+        if not ordered.select(same_key(order).any()).item():
+            return ordered
+        contents = contents_of(self._spec.columns).alias("_match contents")
+        return frame.with_columns(contents).sort(*order, "_match contents").drop("_match contents")
+
+    def _opened(self, rows: Rows, keys: pl.DataFrame, fresh: np.ndarray, after: int) -> tuple[Cursors, np.ndarray]:
+        """The searches as they were, and how many rows of each key are not new."""
+        cursors = Cursors.idle(len(rows.begins), -(2**62))
+        old = np.add.reduceat((~fresh).astype(np.int64), rows.begins)
+        starts = keys.get_column(FROM).fill_null(-1).to_numpy()
+        passed = rows.frame.get_column(SERIAL).to_numpy() < np.repeat(starts, rows.ends - rows.begins)
+        opened = starts >= 0
+        first = rows.begins + np.add.reduceat(passed.astype(np.int64), rows.begins)
+        cursors.start[opened] = first[opened]
+        cursors.at[opened] = (rows.begins + old)[opened]
+        cursors.state[opened] = self._matcher.searches.read(keys.get_column(STATE).filter(pl.Series(opened)))
+        cursors.limit[opened] = rows.times[first[opened]] + self._within
+        return cursors, old
+
+    def _numbers(self, matches: Matches, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame]:
+        """The numbers of matches among those of their key, and the last number of each key. After a pause of `within` they begin anew."""
+        counts, moments = (keys.get_column(name).fill_null(null).to_numpy().copy() for name, null in ((COUNT, 0), (COUNTED, -(2**62))))
+        numbers = np.ones(len(matches.keys), np.int64)
+        if self._spec.numbered:
+            for place, (key, moment) in enumerate(zip(matches.keys.tolist(), matches.moments.tolist(), strict=True)):
+                counts[key] = numbers[place] = counts[key] + 1 if moment - moments[key] <= self._within else 1
+                moments[key] = moment
+        return numbers, keys.select(self._by).with_columns(pl.Series(COUNT, counts), pl.Series(COUNTED, moments))
+
+    def _keep(self, rows: Rows, cursors: Cursors, keys: pl.DataFrame, fresh: np.ndarray, store: Store) -> None:
+        """Keep the rows of open searches and those that conditions of the next ones see, and where each search is."""
+        opened, lookback = cursors.start >= 0, self._spec.conditions.lookback
+        first = np.where(opened, cursors.start, rows.ends)
+        first = np.maximum(np.minimum(first, rows.ends - lookback), rows.begins)
+        serials = rows.frame.get_column(SERIAL).to_numpy()
+        inside = np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins)
+        self._kept.add(rows.frame.filter(pl.Series(inside & fresh)).drop(KEY))
+        last = len(serials) - 1
+        moments = np.maximum(rows.times[rows.ends - 1], keys.get_column(COUNTED).to_numpy())
+        states = keys.with_columns(
+            pl.Series(FROM, np.where(opened, serials[np.minimum(cursors.start, last)], -1)),
+            pl.Series("_match first", np.where(first < rows.ends, serials[np.minimum(first, last)], self._serials.next)),
+            self._matcher.searches.written(np.where(opened, cursors.state, -1)).alias(STATE),
+            pl.Series(TOUCHED, moments),
+            pl.Series(DUE, cursors.limit + 1),
+            pl.Series("_match open", opened),
+            (pl.col(KEEP).is_not_null()).alias("_match known"),
+        )
+        states = states.with_columns(
+            pl.col("_match first").alias(KEEP), *(pl.when("_match open").then(pl.col(name)).alias(name) for name in (FROM, DUE))
+        )
+        wanted = pl.col("_match open") | pl.lit(lookback > 0) | (pl.lit(self._spec.numbered) & (pl.col(COUNT) > 0))
+        columns = [*self._by, *_CURSOR]
+        stay, gone = states.filter(wanted).select(columns), states.filter(~wanted & pl.col("_match known")).select(columns)
+        if stay.height or gone.height:
+            self._cursors.change(stay, gone, store)
+
+
+def _rows(frame: pl.DataFrame) -> Rows:
+    keys, bits = frame.get_column(KEY).to_numpy(), frame.get_column(BITS).to_numpy()
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return Rows(frame, frame.get_column(TIME).to_numpy(), bits & ~ANCHORED, bits & ANCHORED != 0, begins, np.append(begins[1:], len(keys)))
+
+
+def _beside(keys: pl.DataFrame, known: pl.DataFrame | None, by: Sequence[str]) -> pl.DataFrame:
+    """Keys with what is known of each; null for those that are new."""
+    if known is None:
+        return keys.with_columns(pl.lit(None, pl.String if name == STATE else pl.Int64).alias(name) for name in _CURSOR)
+    return keys.join(known.select(*by, *_CURSOR), on=list(by), how="left", nulls_equal=True, maintain_order="left")
+
+
+@operator_of.register
+def _(node: Match) -> Made:
+    names = {name.lower(): name for name in node.input.columns.names}
+    formulas = [*(one for _, one in node.pattern.define), *(one for _, one in node.measures)]
+    formulas += [] if node.pattern.where is None else [node.pattern.where]
+    read = {names[name.lower()] for formula in formulas for name in formula.columns}
+    wanted = (
+        node.input.columns.names if node.rows == ALL else [name for name in node.input.columns.names if name in read or name in node.by]
+    )
+    shown = Shown(tuple(node.input.columns.names) if node.rows == ALL else node.by, node.measures, node.rows)
+    return single(MatchSpec(node.by, tuple(wanted), node.pattern, node.after, shown, microseconds(node.input.lateness)))

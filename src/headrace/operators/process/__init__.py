@@ -1,0 +1,1 @@
+"""The user's own logic by key, with state and timers."""

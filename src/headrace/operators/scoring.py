@@ -1,0 +1,129 @@
+"""Models at work: loaded once for each process, called with the inputs of many records; records they fail for are separated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from headrace.core.errors import JobError
+from headrace.operators.expressions import REASON
+from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.user_errors import raised
+from headrace.plan.scoring import Model, OnnxFile
+
+Run = Callable[[pl.DataFrame], pl.Series]
+
+
+class Scoring:
+    """A model with its inputs and its output column."""
+
+    def __init__(self, model: Model, taken: tuple[str, ...], output: pa.Field) -> None:
+        self._model, self._taken, self._output = model, list(taken), output
+
+    def scored(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Records with their score, and those without one, with the `_reason`."""
+        if frame.is_empty():
+            return frame.with_columns(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
+        inputs, bad = frame.select(self._taken), None
+        if isinstance(self._model, OnnxFile):
+            missing = pl.coalesce(
+                pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken
+            )
+            reasons = inputs.select(missing).to_series()
+            if reasons.null_count() < len(reasons):
+                bad = frame.with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+                frame, inputs = frame.filter(reasons.is_null()), inputs.filter(reasons.is_null())
+            run = _onnx(self._model.path, self._model.digest)
+        else:
+            run = self._called
+        scores, failed = self._tried(run, inputs)
+        made = frame.with_columns(scores.alias(self._output.name))
+        if not failed:
+            return made, bad
+        wrong = pl.Series([failed.get(place) for place in range(made.height)], dtype=pl.String)
+        broken = frame.with_columns(wrong.alias(REASON)).filter(pl.col(REASON).is_not_null())
+        return made.filter(wrong.is_null()), broken if bad is None else pl.concat([bad, broken])
+
+    def _tried(self, run: Run, inputs: pl.DataFrame, first: int = 0) -> tuple[pl.Series, dict[int, str]]:
+        """The scores of records, and the reasons of those that the model fails for, by their places: found by halving."""
+        kind = dtype(self._output.type)
+        if inputs.is_empty():
+            return pl.Series([], dtype=kind), {}
+        try:
+            scores = run(inputs).cast(kind)
+            if len(scores) != inputs.height:
+                raise ValueError(f"{len(scores)} scores of {inputs.height} records")
+        except Exception as error:  # noqa: BLE001 - whatever a model raises is about these records
+            if inputs.height == 1:
+                return pl.Series([None], dtype=kind), {first: raised(error, getattr(self._model, "function", None))}
+            half = inputs.height // 2
+            left, wrong = self._tried(run, inputs[:half], first)
+            right, more = self._tried(run, inputs[half:], first + half)
+            return pl.concat([left, right]), wrong | more
+        return scores, {}
+
+    def _called(self, inputs: pl.DataFrame) -> pl.Series:
+        assert not isinstance(self._model, OnnxFile)
+        table = inputs.to_arrow(compat_level=pl.CompatLevel.oldest())
+        return _series(self._model.function(table))
+
+
+def _series(values: Any) -> pl.Series:
+    """The result of a function: an Arrow or numpy array, a series or a list."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        made = pl.from_arrow(values)
+        assert isinstance(made, pl.Series)
+        return made
+    return values if isinstance(values, pl.Series) else pl.Series(np.asarray(values) if hasattr(values, "__array__") else list(values))
+
+
+@cache
+def _onnx(path: Path, digest: str) -> Run:
+    """The model of a file, loaded once a process."""
+    import onnxruntime
+
+    contents = path.read_bytes()
+    if hashlib.sha256(contents).hexdigest() != digest:
+        raise JobError(
+            f"model {path.name} has changed since the job was declared",
+            why="records of one epoch would be scored by two models",
+            hint="start the job again, or give the new model a file of its own",
+        )
+    session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
+    wanted = session.get_inputs()
+    # The last output of a classifier has the probabilities of its classes.
+    output = session.get_outputs()[-1].name
+
+    def run(inputs: pl.DataFrame) -> pl.Series:
+        columns = [inputs.get_column(name).cast(pl.Float64).to_numpy() for name in inputs.columns]
+        given: dict[str, np.ndarray]
+        if len(wanted) == 1:
+            given = {wanted[0].name: np.column_stack(columns).astype(_kind(wanted[0].type))}
+        else:
+            given = {one.name: column.reshape(-1, 1).astype(_kind(one.type)) for one, column in zip(wanted, columns, strict=True)}
+        return pl.Series(_of_each(session.run([output], given)[0]))
+
+    return run
+
+
+def _kind(said: str) -> type:
+    return {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}.get(said, np.float32)
+
+
+def _of_each(answer: Any) -> np.ndarray:
+    """One number for each record: with two classes, the probability of the second."""
+    if isinstance(answer, list):
+        answer = np.array([list(one.values()) for one in answer])
+    found = np.asarray(answer)
+    if found.ndim == 2 and found.shape[1] in (1, 2):
+        found = found[:, -1]
+    if found.ndim != 1:
+        raise ValueError(f"the model gives {found.shape[1:]} values a record, not one")
+    return found

@@ -1,0 +1,1 @@
+"""State of operators: blobs, keyed rows, chunks by time, due times."""

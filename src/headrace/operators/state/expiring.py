@@ -1,0 +1,66 @@
+"""Keyed state whose rows expire some time after their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from headrace.operators.event_time.epoch_time import BEGINNING
+from headrace.operators.state.keyed import GONE, KeyedState
+from headrace.operators.state.persistent import Memory
+from headrace.operators.state.store import Store
+
+
+class ExpiringState(Memory[KeyedState]):
+    """Rows by key that expire `ttl` microseconds after the time in the column `order`; never without `ttl`.
+
+    `due` names other moments of a row, for `reached`. Rows are removed by `forget`: `find` may still return expired ones.
+    """
+
+    def __init__(self, prefix: str, keys: Sequence[str], order: str, ttl: int | None, **due: pl.Expr) -> None:
+        super().__init__(KeyedState(prefix, keys, expiry=pl.col(order) + (ttl or 0), **due))
+        self._keys = list(keys)
+        self._ttl = ttl
+        self._moment = BEGINNING
+        self._changed = False
+
+    def find(self, keys: pl.DataFrame) -> pl.DataFrame | None:
+        """The present rows of these keys, in no order; None if there are none."""
+        return self._state.find(keys)
+
+    def put(self, rows: pl.DataFrame, store: Store) -> None:
+        """Write new versions of rows, each key once."""
+        self.change(rows, rows.clear(), store)
+
+    def change(self, rows: pl.DataFrame, gone: pl.DataFrame, store: Store) -> None:
+        """Write new versions of rows, and remove others; each key once in both."""
+        parts = [rows.with_columns(pl.lit(False).alias(GONE))]
+        if gone.height:
+            parts.append(gone.select(rows.columns).with_columns(pl.lit(True).alias(GONE)))
+        over = self._expired()
+        if over is not None:
+            known = pl.concat([rows.select(self._keys), gone.select(self._keys)])
+            over = over.join(known, on=self._keys, how="anti", nulls_equal=True)
+            parts.append(over.select(rows.columns).with_columns(pl.lit(True).alias(GONE)))
+        self._changed = True
+        self._state.put(pl.concat(parts), store)
+
+    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
+        """The present rows for which a condition is true; reads every row."""
+        return self._state.where(condition)
+
+    def reached(self, kind: str, moment: int) -> pl.DataFrame | None:
+        """The present rows whose moment of this kind is not after `moment`; reads no others."""
+        return self._state.reached(kind, moment)
+
+    def forget(self, moment: int, store: Store) -> None:
+        """Remove the rows that have expired at a moment. A few wait for the changes of the next epoch: a write of their own costs more."""
+        self._moment = moment
+        over = self._expired()
+        if over is not None and (not self._changed or 2 * over.height >= self.size.rows):
+            self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
+        self._changed = False
+
+    def _expired(self) -> pl.DataFrame | None:
+        return None if self._ttl is None else self._state.reached("expiry", self._moment)

@@ -1,0 +1,1 @@
+"""Tables by key: groups, the latest record, dedup, the previous record, top."""

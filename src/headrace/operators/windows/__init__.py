@@ -1,0 +1,1 @@
+"""Windows: assignment, panes, sessions, emission of results."""
