@@ -1,0 +1,117 @@
+"""Row accounting: for each step, records in = out + late + duplicate + filtered + dead letters, exactly.
+
+Records that missed some of their windows and not all are in `out`, and also counted as `partly_late`, which is not part of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headrace.core.errors import JobError
+
+COLUMNS = (
+    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint, "
+    "partly_late bigint, late_reason string, dead_letter_reason string, state_rows bigint, state_bytes bigint"
+)
+ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
+BESIDE = ("partly_late",)
+"""Counts that are not part of the sum: some of what went `out`."""
+REASONS = ("late_reason", "dead_letter_reason")
+"""Why the first record of a step was late, or a dead letter."""
+KEPT = ("state_rows", "state_bytes")
+
+
+@dataclass
+class Count:
+    """The fate of the records that a step took in. `out` went on, or into the state of the step."""
+
+    taken: int = 0
+    out: int = 0
+    late: int = 0
+    duplicate: int = 0
+    filtered: int = 0
+    dead_letter: int = 0
+    partly_late: int = 0
+    late_reason: str | None = None
+    dead_letter_reason: str | None = None
+
+    @property
+    def missing(self) -> int:
+        return self.taken - self.out - self.late - self.duplicate - self.filtered - self.dead_letter
+
+
+class Accounting:
+    """The counts of all steps of an epoch or a run, in the order in which records meet them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Count] = {}
+        self._kept: dict[str, tuple[int, int]] = {}
+
+    def add(self, step: str, **ends: int) -> None:
+        """Count records of a step: `taken`, and their fates."""
+        count = self._counts.setdefault(step, Count())
+        for end, number in ends.items():
+            setattr(count, end, getattr(count, end) + number)
+
+    def explain(self, step: str, **reasons: str | None) -> None:
+        """Record why records of a step were late or dead letters; the first reason stays."""
+        count = self._counts.setdefault(step, Count())
+        for name, reason in reasons.items():
+            setattr(count, name, getattr(count, name) or reason)
+
+    def keep(self, step: str, rows: int, size: int) -> None:
+        """Record the size of a shard's state of a step at the end of an epoch, in rows and bytes."""
+        before = self._kept.get(step, (0, 0))
+        self._kept[step] = (before[0] + rows, before[1] + size)
+
+    def merge(self, other: Accounting) -> None:
+        for step, count in other._counts.items():
+            self.add(step, **{name: number for name, number in asdict(count).items() if name not in REASONS})
+            self.explain(step, **{name: getattr(count, name) for name in REASONS})
+        for step, kept in other._kept.items():
+            self.keep(step, *kept)
+
+    def __iter__(self) -> Iterator[tuple[str, Count]]:
+        return iter(self._counts.items())
+
+    def rows(self) -> list[dict[str, int | str]]:
+        """One dictionary for each step: step, in, out, late, duplicate, filtered, dead_letter, and partly_late, which is not part of the
+        sum."""
+        return [{"step": step, "in": count.taken, **{name: getattr(count, name) for name in (*ENDS, *BESIDE)}} for step, count in self]
+
+    def reasons(self) -> dict[str, dict[str, str | None]]:
+        """For each step, the reason of its first late record, and of its first dead letter."""
+        return {step: {name: getattr(count, name) for name in REASONS} for step, count in self}
+
+    def entries(self) -> list[dict[str, int | str | None]]:
+        """The content of `rows` and `reasons`, and the state size of each step, also where no record moved."""
+        nothing = Accounting()
+        for step in self._kept.keys() - self._counts.keys():
+            nothing.add(step)
+        said = {**self.reasons(), **nothing.reasons()}
+        found = [{**row, **said[str(row["step"])]} for row in (*self.rows(), *nothing.rows())]
+        return [{**row, **dict(zip(KEPT, self._kept.get(str(row["step"]), (None, None)), strict=True))} for row in found]
+
+    @classmethod
+    def of(cls, entries: Iterable[Mapping[str, Any]]) -> Accounting:
+        """The accounting that `entries` listed."""
+        accounting = cls()
+        for entry in entries:
+            accounting.add(entry["step"], taken=entry["in"], **{name: entry[name] for name in (*ENDS, *BESIDE)})
+            accounting.explain(entry["step"], **{name: entry[name] for name in REASONS})
+            if entry[KEPT[0]] is not None:
+                accounting.keep(entry["step"], *(entry[name] for name in KEPT))
+        return accounting
+
+    def check(self, but: Collection[str] = ()) -> None:
+        """Raise if any record is unaccounted for; this process does not see all records of the steps in `but`."""
+        for step, count in self:
+            if count.missing and step not in but:
+                kinds = ", ".join(f"{end} {getattr(count, end):,}" for end in ENDS if getattr(count, end))
+                raise JobError(
+                    f"step {step!r}: {count.taken:,} records came in, {kinds or 'nothing'} came of them, {count.missing:,} are missing",
+                    why="a record was lost or counted twice",
+                    hint="nothing of this epoch is committed; please report it with the output of `headrace accounting`",
+                )

@@ -1,0 +1,1 @@
+"""Event times explained: what becomes of one in a plan."""

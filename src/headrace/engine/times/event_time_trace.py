@@ -1,0 +1,201 @@
+"""The trace of an event time through a plan: its windows, when each emits, when steps by key process it, and when it would be late.
+
+The watermark reaches a moment when every partition that is not idle has had a record that is later by the stream's bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import singledispatch
+
+import polars as pl
+
+from headrace.core.clock import to_datetime
+from headrace.core.durations import microseconds, spelled
+from headrace.engine.times.join_times import JoinTimes, join_times
+from headrace.operators.event_time.epoch_time import BEGINNING, END
+from headrace.operators.event_time.lateness_histogram import chosen_bound
+from headrace.operators.windows.emission import Emission
+from headrace.operators.windows.intervals import IntervalSpec
+from headrace.operators.windows.registry import windowed
+from headrace.plan.aggregates.nodes import WindowAggregate
+from headrace.plan.nodes import Node, Source
+from headrace.plan.plan import Plan
+from headrace.plan.sides import Side
+from headrace.plan.windows.kinds import Count, Hopping, Session, Sliding
+from headrace.plan.windows.processing_time import ProcessingTime
+
+# Up to this many windows that contain an event are all listed; of more, the first and the last.
+_FEW = 4
+# The time of a window's result is its last moment.
+_TICK = 1
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One window of an event of a stream, or of a result it is part of; or its `turn` in a step without such a window.
+
+    `fires_at` is the watermark at which the window emits its result, `closed_by` the event time of a record that moves the watermark there.
+    From the watermark `late_at` on, which a record of `late_by` reaches, an event of this time is late; None where it never is, or where an
+    earlier step decides.
+    """
+
+    stream: str
+    event_time: datetime
+    step: str
+    window: str
+    windows: int
+    window_start: datetime | None
+    window_end: datetime | None
+    fires_at: datetime | None
+    closed_by: datetime | None
+    early: str
+    corrected: str
+    late_at: datetime | None
+    late_by: datetime | None
+    turn: str = ""
+
+
+def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
+    """The timings of an event time of a stream in each step that depends on time, in the order of the steps."""
+    source = next(node for node in plan.sources if node.name == stream)
+    # The moments that reach a step: the event itself, or the results that it is part of.
+    moments: dict[str, list[int]] = {source.name: [event_time]}
+    for node in plan.nodes:
+        came = sorted({moment for before in node.inputs for moment in moments.get(before.name, ())})
+        if not came or isinstance(node, Side):
+            continue
+        moments[node.name] = came
+        if isinstance(node, WindowAggregate):
+            spans = sorted({span for moment in came for span in spans_of(node.window, moment)})
+            yield from _timed(node, source, event_time, spans)
+            moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]
+        elif met := [
+            one for before in dict.fromkeys(node.inputs) for at in moments.get(before.name, ()) for one in join_times(node, before, at)
+        ]:
+            yield from (_met(node, source, event_time, one) for one in met)
+        elif node.judges_lateness:
+            yield _by_key(node, source, event_time, came[-1])
+
+
+def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[Span]) -> Iterator[Timing]:
+    # A window that ends with an event contains its end.
+    beyond = _TICK if node.window.positional else 0
+    # A result is in time if its event was.
+    late_at = spans[-1][1] + beyond + _longer(node) + microseconds(node.kept) if spans and not _decided_before(node) else END
+    words = (_early(node), _corrected(node))
+    if not spans:
+        turn = "the wall clock decides, not its time" if node.window.by_clock else "no window holds it: a dead letter"
+        yield _without_window(node.name, str(node.window), source, event_time, _Turn(turn))
+    for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
+        yield Timing(
+            source.name, to_datetime(event_time), node.name, str(node.window), len(spans), _moment(start), _moment(stop),
+            _moment(stop + beyond), _record(source, stop + beyond), *words, _moment(late_at), _record(source, late_at),
+        )  # fmt: skip
+
+
+def _longer(node: WindowAggregate) -> int:
+    """How long the windows of later events contain an event whose own window is closed."""
+    return microseconds(node.window.length) if isinstance(node.window, Sliding) else 0
+
+
+def _by_key(node: Node, source: Source, event_time: int, moment: int) -> Timing:
+    """An event behind the watermark is late. Otherwise it waits for its turn, unless the step takes events as they arrive."""
+    passed = moment + _TICK + microseconds(node.lateness)
+    late_at = END if _decided_before(node) else passed
+    turn = _Turn("has its turn", passed, late_at) if node.waits else _Turn("has its turn in the epoch in which it comes", END, late_at)
+    return _without_window(node.name, node.does, source, event_time, turn)
+
+
+def _met(node: Node, source: Source, event_time: int, met: JoinTimes) -> Timing:
+    late_at = END if _decided_before(node) else met.late_at
+    return Timing(
+        source.name, to_datetime(event_time), node.name, node.does, 0, _moment(met.first), _moment(met.last), _moment(met.at),
+        _record(source, met.at), "", "", _moment(late_at), _record(source, late_at), met.words,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """The fate of an event without a window of event time: the watermark it waits for, if any, and the one from which it is late."""
+
+    words: str
+    at: int = END
+    late_at: int = END
+
+
+def _without_window(step: str, does: str, source: Source, event_time: int, turn: _Turn) -> Timing:
+    return Timing(
+        source.name, to_datetime(event_time), step, does, 0, None, None, _moment(turn.at), _record(source, turn.at), "", "",
+        _moment(turn.late_at), _record(source, turn.late_at), turn.words,
+    )  # fmt: skip
+
+
+def _decided_before(node: Node) -> bool:
+    """Whether an earlier step decides which events are late."""
+    return any(before.judges_lateness or isinstance(before, WindowAggregate) or _decided_before(before) for before in node.inputs)
+
+
+@singledispatch
+def spans_of(window: object, moment: int) -> list[Span]:
+    """The start and end of every window that contains a moment; a session as if nothing else arrived."""
+    spec = windowed(window, Emission((), ()))
+    assert isinstance(spec, IntervalSpec)
+    start, stop = (bound.item() for bound in spec.layout.bounds(pl.Series([moment], dtype=pl.Int64)))
+    return [] if start is None else [(start, stop)]
+
+
+@spans_of.register
+def _(window: Hopping, moment: int) -> list[Span]:
+    size, hop, offset = (microseconds(length) for length in (window.size, window.hop, window.offset))
+    last = (moment - offset) // hop * hop + offset
+    first = ((moment - offset - size) // hop + 1) * hop + offset
+    return [(start, start + size) for start in range(first, last + 1, hop)]
+
+
+@spans_of.register
+def _(window: Session, moment: int) -> list[Span]:
+    return [(moment, moment + microseconds(window.gap))]
+
+
+@spans_of.register
+def _(window: Sliding, moment: int) -> list[Span]:
+    return [(moment - microseconds(window.length), moment)]
+
+
+@spans_of.register
+def _(_: ProcessingTime, moment: int) -> list[Span]:
+    return []
+
+
+@spans_of.register
+def _(_: Count, moment: int) -> list[Span]:
+    return [(moment, moment)]
+
+
+def _record(source: Source, watermark: int) -> datetime | None:
+    if source.watermark is None or not BEGINNING < watermark < END:
+        return None
+    return to_datetime(watermark + chosen_bound(source.watermark, None))
+
+
+def _moment(time: int) -> datetime | None:
+    return to_datetime(time) if BEGINNING < time < END else None
+
+
+def _early(node: WindowAggregate) -> str:
+    emit = node.emit
+    parts = [f"each time the watermark passes a multiple of {spelled(emit.early)}"] if emit.early is not None else []
+    parts += [f"after {emit.every:,} records"] if emit.every is not None else []
+    return " and ".join(parts)
+
+
+def _corrected(node: WindowAggregate) -> str:
+    if not node.emit.until:
+        return ""
+    how = f"each time the watermark passes a multiple of {spelled(node.emit.late)}" if node.emit.late else "at once"
+    return f"{how}, {node.emit.mode}, until the watermark is {spelled(node.emit.until)} past its end"
