@@ -1,1 +1,1 @@
-"""The life of a job: where it is kept, how it runs, stops and goes on, and what it reports."""
+"""The life of a job: its directory, its runs, stops and restarts, and its reports."""

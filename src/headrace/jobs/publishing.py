@@ -1,4 +1,4 @@
-"""Lets readers see the epochs that a job's tasks staged, once each epoch is done with."""
+"""Publication of the epochs that a job's tasks staged, once each epoch is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.spark.job import Job
 
 
 class Publisher:
-    """Publishes what a job has committed. An epoch that was cut off before is published by the next run."""
+    """Publishes what a job has committed. The next run publishes an epoch that was cut off before."""
 
     def __init__(self, job: Job, place: JobDirectory) -> None:
         self._job, self._place = job, place
@@ -25,7 +25,7 @@ class Publisher:
             failpoints.reach("job.publish.after")
             self._epoch = epoch
             return
-        # The time of what waits comes without a new epoch, too.
+        # Waiting epochs become due without a new epoch, too.
         for name, staged in self._staged().items():
             if staged.waits:
                 staged.publish(self._job.id, name, epoch)

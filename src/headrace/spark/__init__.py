@@ -1,1 +1,1 @@
-"""The only folder that compiles to Spark: sessions, and what becomes of a plan there."""
+"""The only folder that compiles to Spark: sessions, and the execution of a plan there."""

@@ -1,7 +1,7 @@
-"""Expressions that Spark evaluates: records leave their packet for it by the columns it needs, and go on with its answers.
+"""Expressions that Spark evaluates: the needed columns of records leave their packet, and the records continue with Spark's answers.
 
-A packet travels ahead of its records through the same task, in order, so that each answer finds its record; what Spark
-does not need never leaves the packet. A record for which Spark raises an error has no answer and becomes a dead letter.
+A packet travels ahead of its records through the same task, in order, so that each answer finds its record; columns that Spark does not
+need never leave the packet. A record for which Spark raises an error has no answer and becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -20,14 +21,15 @@ from pyspark.sql.classic.column import Column
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import ddl, type_name
-from headrace.operators.blob import decode
-from headrace.operators.cut import Cut
-from headrace.operators.program import Program
-from headrace.operators.remote import VALUE, answer_name
+from headrace.engine.program import Program
+from headrace.engine.spark_answers import VALUE, answer_name
+from headrace.engine.spark_step import SparkStep
+from headrace.operators.state.blob import decode
 from headrace.plan.expressions import Typed
 from headrace.plan.expressions.nodes import Foreign
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
+from headrace.spark.counted_rows import Outbox
 from headrace.spark.schema import DDL
 from headrace.spark.stage import Both, Stage
 
@@ -35,8 +37,8 @@ _WIRE = "_wire"
 _SHAPE = f"{_WIRE} struct<{DDL.replace(' ', ': ').replace(',:', ',')}>"
 
 
-def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequence[Cut]) -> DataFrame:
-    """The rows of the wire behind some cuts: what went into one goes on with Spark's answers, everything else passes."""
+def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequence[SparkStep]) -> DataFrame:
+    """The rows of the wire after some cuts: what went into one continues with Spark's answers, everything else passes."""
     stage: Stage = _Spread(cuts[0].name, _needed(cuts[0]))
     for cut, following in zip(cuts, [*cuts[1:], None], strict=True):
         spread = rows.mapInArrow(stage, ", ".join(part for part in (_SHAPE, ddl(_needed(cut))) if part))
@@ -48,7 +50,7 @@ def evaluated(spark: SparkSession, rows: DataFrame, program: Program, cuts: Sequ
     return rows.mapInArrow(stage, DDL)
 
 
-def _needed(cut: Cut) -> pa.Schema:
+def _needed(cut: SparkStep) -> pa.Schema:
     """The columns that Spark must see."""
     everything = any(isinstance(node, Foreign) for typed in cut.expressions for node in typed.expression.root.walk())
     names = {name.lower() for typed in cut.expressions for name in typed.expression.columns}
@@ -56,7 +58,7 @@ def _needed(cut: Cut) -> pa.Schema:
 
 
 def _answer(spark: SparkSession, frame: DataFrame, typed: Typed) -> Column:
-    """The expression in a struct that is null where evaluating it raised an error."""
+    """The expression in a struct that is null where its evaluation raised an error."""
     try:
         found = frame.select(sql.expr(typed.expression.text).alias(VALUE)).schema[VALUE].dataType.simpleString()
     except (AnalysisException, ParseException) as error:
@@ -101,7 +103,7 @@ class _Spread(Stage):
 
 
 class _Gather(Stage):
-    """Puts each packet and Spark's answers to its records together again, and goes on behind the cut."""
+    """Combines each packet with Spark's answers to its records, and continues after the cut."""
 
     def __init__(self, program: Program, cut: str) -> None:
         self._program = program
@@ -109,13 +111,14 @@ class _Gather(Stage):
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packet: dict[str, Any] = {}
-        frame, answers = pl.DataFrame(), list[pa.RecordBatch]()
+        frame, answers, beats = pl.DataFrame(), list[pa.RecordBatch](), list[dict[str, Any]]()
+        outbox = Outbox(self._program.shards)
         for batch in batches:
             for part, packets in _runs(batch):
                 if not packets:
                     answers.append(part)
                     if sum(one.num_rows for one in answers) == frame.height:
-                        yield self._go_on(packet, frame, pa.Table.from_batches(answers))
+                        yield self._go_on(packet, frame, pa.Table.from_batches(answers), outbox)
                     continue
                 rows = pa.RecordBatch.from_struct_array(part.column(_WIRE)).cast(wire.SCHEMA)
                 last = rows.slice(rows.num_rows - 1)
@@ -123,16 +126,20 @@ class _Gather(Stage):
                     # Its records follow.
                     (packet,) = last.to_pylist()
                     frame, answers, rows = decode(packet["blob"]), [], rows.slice(0, rows.num_rows - 1)
-                if rows.num_rows:
-                    yield rows
+                ends = pc.equal(rows.column("target"), wire.BEAT)
+                beats += rows.filter(ends).to_pylist()
+                yield outbox.passed(rows.filter(pc.invert(ends)))
+        if beats:
+            # Rows from here are not those that the sender of these counted.
+            yield wire.batch(outbox.beats(wire.time_of(beats[0]), *map(int, beats[0]["kind"].split("/"))))
 
-    def _go_on(self, packet: dict[str, Any], frame: pl.DataFrame, answers: pa.Table) -> pa.RecordBatch:
+    def _go_on(self, packet: dict[str, Any], frame: pl.DataFrame, answers: pa.Table, outbox: Outbox) -> pa.RecordBatch:
         time = wire.time_of(packet)
         names = [answer_name(typed) for typed in self._program.cuts[self._cut].expressions]
         found = pl.from_arrow(answers.drop_columns([_WIRE]).rename_columns(names))
         assert isinstance(found, pl.DataFrame)
         result = self._program.resume(self._cut, frame.hstack(found), time, packet["shard"])
-        return wire.handed_on(result, time, packet["shard"])
+        return wire.batch(outbox.lines(result.packets, result.accounting, time, packet["shard"]))
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:

@@ -1,4 +1,4 @@
-"""All that a job's tasks need, shipped to them as one value."""
+"""The value that is sent to a job's tasks, with all that they need."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
-from headrace.connectors.input import Input
 from headrace.connectors.output import Output
 from headrace.core.clock import Clock, SystemClock
+from headrace.engine.planning.epoch_plan import EpochPlan
+from headrace.engine.planning.input import Input
+from headrace.engine.planning.planner import Planner, Stream
 from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
-    # Processes that only plan epochs would load all operators, and the libraries these stand on, for nothing.
-    from headrace.operators.program import Program
+    # Processes that only plan epochs would otherwise load all operators and their libraries.
+    from headrace.engine.program import Program
 
 
 class Packed:
     """A program that travels as bytes, without the user's functions, and is unpacked where it is first used.
 
-    What every epoch is planned by is beside it: the event time of each source, and whether windows go by the wall clock.
+    What the planner needs is next to it: the event time of each source, and whether windows follow the wall clock.
     """
 
     def __init__(self, program: Program) -> None:
@@ -38,6 +40,14 @@ class Packed:
         assert self._program is not None
         return self._program
 
+    def closing(self, moment: int) -> int:
+        """The end of the last window that contains a moment. Called only when a whole stream is silent, and unpacked for that."""
+        return self.program.closing(moment)
+
+    def due(self, before: int, clock: int, taken_at: int) -> bool:
+        """Whether a window of the wall clock that may have records has ended since a moment."""
+        return self.clocked and self.program.due(before, clock, taken_at)
+
     def __getstate__(self) -> dict[str, Any]:
         content = self._content if self._content is not None else cloudpickle.dumps(self.program.shipped())  # type: ignore[no-untyped-call]
         return {**self.__dict__, "_content": content, "_program": None}
@@ -45,7 +55,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Job:
-    """A program with its inputs, its outputs, and how it runs."""
+    """A program with its inputs, its outputs, and its settings."""
 
     id: str
     """Tells this job from every other, also from a former one of the same app: state and written epochs are its own."""
@@ -59,16 +69,32 @@ class Job:
     """By which columns the rows of an output replace each other."""
     tasks: int
     rows_per_epoch: int | None = None
+    epoch_seconds: float = 10.0
+    """How long an epoch should take: one that takes longer lets the next take in less."""
     until: str | None = None
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
     aligned: Mapping[str, int] = field(default_factory=dict)
     """By how much event time a stream may be read ahead of the slowest other one, in microseconds."""
-    planned: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    """The offsets of epochs, by their numbers, that are to be done again as they were."""
+    waits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The streams that are not read before others are read to where they were when the job first started."""
+    planned: Mapping[int, EpochPlan] = field(default_factory=dict)
+    """Epochs, by their numbers, that are to be done again as they were planned."""
     generation: int = 0
     """Which run of the job this is: writers of earlier ones are shut out."""
+    begins: int = 0
+    """The first epoch of outputs that begin with a snapshot."""
+    layout: int = 0
+    """Which of the layouts of the state this run has; an accepted change of the app makes another."""
 
     @property
     def program(self) -> Program:
-        """What the job runs; the user's functions are in it only where the job began, which is where they are called."""
+        """The program of the job; the user's functions are in it only on the driver, where they are called."""
         return self.packed.program
+
+    def planner(self) -> Planner:
+        """The planner of the job's epochs."""
+        streams = {
+            name: Stream(source, self.watermarks[name], self.packed.times[name], self.aligned.get(name))
+            for name, source in self.inputs.items()
+        }
+        return Planner(self.name, streams, self.packed, self.waits, self.until, self.begins)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,29 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from headrace.checkpoint.shard_files import Attempt, ShardFiles, shard_files
+from headrace.checkpoint.shard_state import Stored, attempted, withdrawn
 from headrace.core import failpoints
-from headrace.operators.accounting import Accounting
-from headrace.operators.packet import Packet
-from headrace.operators.passage import Place
+from headrace.engine.accounting import Accounting
+from headrace.engine.level import Shard, operators_of
+from headrace.engine.output_stages import output_stages
+from headrace.operators.contract import Recalling
+from headrace.operators.state.store import MemoryStore
 from headrace.spark import wire
-from headrace.spark.held import Kept, held
+from headrace.spark.counted_rows import Inbox, Outbox, check_complete, missing_shards, shards_of
 from headrace.spark.job import Job
-from headrace.spark.shard_files import Attempt, shard_files
-from headrace.spark.stage import Stage
-from headrace.spark.stored import Stored
-from headrace.spark.worker import leave_state, settle
+from headrace.spark.stage import Stage, task_number
+from headrace.spark.workers.shard_cache import Kept, held
+from headrace.spark.workers.worker import leave_state, settle
 from headrace.spark.writing import Writing
 
 _Line = Row(*wire.SCHEMA.names)
 
 
 class Level(Stage):
-    """Runs the operators of one level for each shard; what is meant for later levels and sinks passes through.
+    """Runs the operators of one level for each shard, and writes the outputs that nothing later emits to; the rest passes through.
 
-    If nothing stands between the level and the sinks it writes to them, and passes nothing on. State is in the job's checkpoint.
+    If nothing is between the level and the sinks, it writes to all of them, and passes nothing on. State is in the job's checkpoint.
     """
 
     def __init__(self, job: Job, number: int, checkpoint: Path, *, writes: bool) -> None:
@@ -39,48 +41,64 @@ class Level(Stage):
         self.number = number
         self._checkpoint = checkpoint
         self._writes = writes
-        self._operators = [name for name, operator in job.program.operators.items() if operator.level == number]
+        self._operators = operators_of(job.program, number)
+        self._names = {name: job.program.stored_as(name) for name in self._operators}
+        self._outputs = frozenset(name for name, level in output_stages(job.program).items() if level == number)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        arrived: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        inbox = Inbox()
         for batch in batches:
-            for row in batch.to_pylist():
-                arrived[row["shard"]].append(row)
-        writing = self.begin()
+            inbox.take(batch.to_pylist())
+        arrived = inbox.complete(self.shards)
+        writing, outbox = self.begin(), Outbox(self.job.program.shards)
         for rows in arrived.values():
-            if made := self.step(rows, writing):
+            if made := self.step(rows, writing, outbox):
                 yield wire.batch(made)
         writing.finish()
+        self.yield_to_earlier(writing, list(arrived), wire.time_of(rows[0]).epoch)
+        if not self._writes:
+            yield wire.batch(outbox.beats(wire.time_of(rows[0]), task_number(), self.job.tasks))
 
-    def step(self, arrived: Sequence[wire.Fields], writing: Writing) -> list[wire.Line]:
-        """Take the shard to which some rows came through the epoch; gives what is to be passed on."""
-        # Every shard has a beat.
+    def yield_to_earlier(self, writing: Writing, shards: Sequence[int], epoch: int) -> None:
+        """Use the state of an earlier attempt if outputs have the epoch from it: a function of the user's may return something else when
+        repeated."""
+        for shard in shards if writing.repeated else ():
+            if withdrawn(self._files(shard), epoch, self._attempt):
+                held.take(self.job.id, self.number, shard)
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards of this task."""
+        return shards_of(task_number(), self.job.tasks, self.job.program.shards)
+
+    def step(self, arrived: Sequence[wire.Fields], writing: Writing, outbox: Outbox) -> list[wire.Line]:
+        """Run a shard through the epoch on the rows that arrived for it; returns what is to be passed on."""
         shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
         kept = self._kept(shard, time.epoch - 1)
+        self._recall(kept, shard, time.epoch)
         failpoints.reach("state.change.before")
-        accounting, made, manifests = Accounting(), list[Packet](), dict[str, str]()
-        for name, state in kept.states.items():
-            taken = [packet for packet in made if packet.target == name]
-            made = [packet for packet in made if packet.target != name]
-            taken += wire.packets(row for row in arrived if row["target"] == name)
-            place = Place(name, shard, state, kept.states.get(self.job.program.operators[name].beside))
-            result = self.job.program.step(place, taken, time, kept.stored.blobs(name))
-            made += result.packets
-            accounting.unite(result.accounting)
-            manifests[name] = state.manifest()
-        kept.stored.finish(manifests, self._attempt)
+        # Packets are decoded for one operator at a time.
+        made = Shard(shard, kept.states, lambda name: kept.stored.blobs(self._names[name].id)).run(
+            self.job.program, lambda name: list(wire.packets(row for row in arrived if row["target"] == name)), time
+        )
+        manifests = {self._names[name].id: state.manifest() for name, state in kept.states.items()}
+        kept.stored.finish(manifests, self._attempt, dict(self._names.values()))
         held.keep(self.job.id, self.number, shard, kept)
         leave_state()
         failpoints.reach("state.change.after")
-        passing = (row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT)
-        if not self._writes:
-            return [wire.line(row) for row in passing] + wire.lines(made, accounting, [shard], time, shard)
-        writing.take_rows(passing)
-        writing.take(made, accounting, time.epoch)
-        return []
+        passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
+        if self._writes:
+            writing.take_rows(passing)
+            writing.take(made.packets, made.accounting, time.epoch)
+            return []
+        writing.take_rows(row for row in passing if row["target"] in self._outputs)
+        writing.take((packet for packet in made.packets if packet.target in self._outputs), Accounting(), time.epoch)
+        left = [wire.line(row) for row in passing if row["target"] not in self._outputs]
+        going = [packet for packet in made.packets if packet.target not in self._outputs]
+        return outbox.counted(left) + outbox.lines(going, made.accounting, time, shard)
 
     def begin(self) -> Writing:
-        """What a task of this level writes."""
+        """The outputs that a task of this level writes."""
         return Writing(self.job)
 
     @property
@@ -88,25 +106,41 @@ class Level(Stage):
         context = TaskContext.get()
         return Attempt(self.job.generation, 0 if context is None else context.taskAttemptId())
 
+    def _files(self, shard: int) -> ShardFiles:
+        steps = [name.id for name in self._names.values()]
+        return shard_files(self._checkpoint, self.number, shard, self.job.layout, steps)
+
+    def _recall(self, kept: Kept, shard: int, epoch: int) -> None:
+        """Let operators that ask others have the answers of an earlier attempt of the epoch: its results may have been written."""
+        asking = {name: state for name, state in kept.states.items() if isinstance(state, Recalling)}
+        earlier = attempted(self._files(shard), epoch) if asking else None
+        if earlier is None:
+            return
+        for name, state in asking.items():
+            manifest = earlier.manifest_of(*self._names[name])
+            if manifest is not None:
+                state.recall(manifest, MemoryStore(earlier.blobs(self._names[name].id)))
+
     def _kept(self, shard: int, epoch: int) -> Kept:
-        """The shard as of an epoch: from this worker's memory if it is that, else read."""
+        """The shard as of an epoch: from this worker's memory if it is there, else from files."""
         run, kept = self.job.generation, held.take(self.job.id, self.number, shard)
         if kept is not None and kept.run != run:
-            # A repair may have had epochs planned anew: the same number need not be the same state.
+            # After a repair, epochs may have been planned again: the same number need not be the same state.
             kept = None
         if kept is not None and kept.stored.epoch == epoch:
             return kept
         states = kept.states if kept is not None else {name: self.job.program.operators[name].fresh() for name in self._operators}
-        stored = Stored(shard_files(self._checkpoint, self.number, shard), epoch)
+        stored = Stored(self._files(shard), epoch)
         for name, state in states.items():
-            state.restore(stored.operators.get(name), stored.blobs(name))
+            step, fingerprint = self._names[name]
+            state.restore(stored.manifest_of(step, fingerprint), stored.blobs(step))
         return Kept(run, states, stored)
 
 
 class PlacedLevel(StatefulProcessor):
-    """A level behind Spark's own stateful operator: on a cluster that lets a task run where it ran before, and where its state is.
+    """A level after Spark's own stateful operator: on a cluster, this makes a task run where it ran before, next to its state.
 
-    Spark's store stays empty; to have it costs an epoch some 50 ms a level.
+    Spark's store stays empty; it costs an epoch some 50 ms for each level.
     """
 
     def __init__(self, level: Level) -> None:
@@ -114,12 +148,25 @@ class PlacedLevel(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         settle()
-        self._writing = self._level.begin()
+        self._writing, self._done = self._level.begin(), list[int]()
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        for line in self._level.step(list(rows), self._writing):
+        arrived, shards = list(rows), self._level.job.program.shards
+        shard = arrived[0]["shard"]
+        check_complete(arrived, shard)
+        # Nothing can be sent when the task ends, so each shard is a sender of its own.
+        outbox = Outbox(shards)
+        made = self._level.step(arrived, self._writing, outbox)
+        for line in (*made, *outbox.beats(wire.time_of(arrived[0]), shard, shards)):
             yield _Line(*line)
+        self._done.append(shard)
+        self._epoch = arrived[0]["epoch"]
 
     def close(self) -> None:
-        """The last that Spark calls in a task."""
+        """The last call of Spark in a task."""
+        # A task that did nothing at all, as when Spark only reads its state, has nothing to write.
+        if self._done and sorted(self._done) != self._level.shards:
+            raise missing_shards(self._done, self._level.shards)
         self._writing.finish()
+        if self._done:
+            self._level.yield_to_earlier(self._writing, self._done, self._epoch)

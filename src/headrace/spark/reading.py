@@ -1,4 +1,4 @@
-"""What a reader task does in an epoch: its records through the steps without state, packed for the shards they belong to."""
+"""The work of a reader task in an epoch: its records go through the stateless steps and are packed for their shards."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.accounting import Accounting
-from headrace.operators.time import EpochTime
+from headrace.engine.accounting import Accounting
+from headrace.engine.planning.epoch_plan import Range
+from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark import wire
+from headrace.spark.counted_rows import Outbox
 from headrace.spark.job import Job
-from headrace.spark.share import Range
-from headrace.spark.worker import settle
+from headrace.spark.workers.worker import settle
 
 
-def batch_of(job: Job, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int], *, beats: bool) -> pa.RecordBatch:
-    """All that the records of some ranges become; with `beats`, every shard is told that time moved."""
+def batch_of(job: Job, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int], place: tuple[int, int]) -> pa.RecordBatch:
+    """The result of the records of some ranges; `place` is the number of the task that reads them, and how many there are."""
     settle()
     packets, accounting = [], Accounting()
     for name in sorted({part.source for part in ranges}):
@@ -27,5 +28,6 @@ def batch_of(job: Job, ranges: Sequence[Range], time: EpochTime, limits: Mapping
             assert isinstance(records, pl.DataFrame)
             result = job.program.ingest(name, records, time, limits[name])
             packets += result.packets
-            accounting.unite(result.accounting)
-    return wire.batch(wire.lines(packets, accounting, range(job.program.shards) if beats else (), time, 0))
+            accounting.merge(result.accounting)
+    outbox = Outbox(job.program.shards)
+    return wire.batch([*outbox.lines(packets, accounting, time, 0), *outbox.beats(time, *place)])

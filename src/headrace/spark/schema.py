@@ -1,6 +1,6 @@
-"""The columns in which packets cross Spark, in Spark's own words."""
+"""The columns in which packets cross Spark, as Spark's types."""
 
 DDL = (
-    "shard int, target string, kind string, epoch bigint, before bigint, after bigint, idle boolean, "
+    "shard int, target string, kind string, port string, epoch bigint, before bigint, after bigint, idle boolean, "
     "clock_before bigint, clock bigint, blob binary"
 )

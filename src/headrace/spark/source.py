@@ -1,13 +1,14 @@
-"""The source of a job: one stream for all its topics, whose offset carries the epoch and the watermark.
+"""The source of a job on Spark: one stream for all its inputs, whose offset is the plan of the epoch.
 
-Spark writes an epoch's offset down before it runs the epoch, so a recovered epoch sees the very same records and time. It is synced before
-anything of the epoch is written: else a power cut could leave outputs with an epoch of which nobody knows what was in it.
+Spark stores an offset before it runs the epoch, so that a recovered epoch sees exactly the same records and time. The offset is synced
+before anything of the epoch is written: otherwise a power cut could leave outputs with an epoch of unknown content.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +16,25 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from headrace.connectors.input import Ahead, Position
+from headrace.checkpoint.journal import OFFSETS, Journal
 from headrace.core import failpoints
-from headrace.operators.time import BEGINNING, END, EpochTime
-from headrace.operators.watermark import Progress, united
-from headrace.plan.watermarks import LossBudget
-from headrace.spark.alignment import Standing, aligned
+from headrace.core.replacing import replace_text
+from headrace.engine.planning.epoch_plan import EpochPlan, Range
+from headrace.engine.planning.epoch_size import EPOCH_ROWS, EpochSize
+from headrace.engine.planning.planner import Ends
+from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark.job import Job
-from headrace.spark.journal import OFFSETS, Journal
-from headrace.spark.lateness import Times
+from headrace.spark.read_shares import balanced
 from headrace.spark.schema import DDL
-from headrace.spark.share import Range, balanced
 
 Offset = dict[str, Any]
 
 
 class Task(InputPartition):
-    """What one reader task does in an epoch: some ranges, and for the first one the beats of all shards."""
+    """The work of one reader task in an epoch: some ranges; `place` is its number, and how many there are."""
 
-    def __init__(self, number: int, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
-        super().__init__((number, tuple(ranges), time, dict(limits)))
+    def __init__(self, place: tuple[int, int], ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
+        super().__init__((place, tuple(ranges), time, dict(limits)))
 
 
 class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -42,153 +42,94 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, job: Job, checkpoint: Path | None = None) -> None:
         self._job = job
+        self._planner = job.planner()
         self._journal = None if checkpoint is None else Journal(checkpoint)
-        self._target: dict[str, Position] | None = None
+        self._target: Ends | None = None
         self._moment: int | None = None
+        self._size = None if job.rows_per_epoch is None else EpochSize(job.epoch_seconds, job.rows_per_epoch)
+        self._shown = None if checkpoint is None else checkpoint.parent / EPOCH_ROWS
+        self._begun: tuple[int, int, float] | None = None
+        self._first: int | None = None
 
     def initialOffset(self) -> Offset:
-        positions = {name: _texts(source.beginning()) for name, source in self._job.inputs.items()}
-        progress = {name: Progress().to_json() for name in self._job.inputs}
-        return {
-            "epoch": 0,
-            "positions": positions,
-            "progress": progress,
-            "watermark": BEGINNING,
-            "idle": False,
-            "clock": BEGINNING,
-            "taken_at": BEGINNING,
-            "limits": dict.fromkeys(self._job.inputs, END),
-            "ended": False,
-        }
+        return self._planner.first().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         rows = self._job.rows_per_epoch
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends()
-        # What is there is taken in as of one moment: a run that takes long is no silence of the stream.
+        self._target = self._planner.ends()
+        # The present records are taken in as of one moment: a long run is not a silence of the stream.
         self._moment = self._job.clock.now()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         failpoints.reach("source.plan.before")
-        again = self._job.planned.get(start["epoch"] + 1)
+        before = self._known(start)
+        again = self._job.planned.get(before.epoch + 1)
         if again is not None:
-            return dict(again)
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            return again.to_json()
+        rows = self._bounded(before.epoch, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         now = self._job.clock.now() if self._moment is None else self._moment
-        positions, progress, moved = {}, {}, False
-        believed = {name: self._limit(name, now) for name in self._job.inputs}
-        ends = self._ends() if self._target is None else self._target
-        begun = self._begun(start, ends)
-        known = {**start, "positions": _started(start, begun)}
-        ends = self._aligned(known, ends, now)
-        for name, source in self._job.inputs.items():
-            ahead = source.ahead(_numbers(known["positions"][name]), ends[name], rows, believed[name])
-            positions[name] = _texts(ahead.position)
-            moved |= positions[name] != start["positions"][name]
-            progress[name] = self._progress(name, known, ahead, now)
-        timed = [reach for name, reach in progress.items() if self._job.watermarks[name] is not None]
-        watermark, idle = united(timed, start["watermark"])
-        ended = bool(start["ended"])
-        if not moved and self._job.until == "end" and not ended:
-            watermark, idle, ended = END, False, True
-        # Jobs that began before there were such windows have no clock in their offsets.
-        before, taken_at = start.get("clock", BEGINNING), start.get("taken_at", BEGINNING)
-        clock = max(before, now)
-        due = self._job.packed.clocked and self._job.program.due(before, clock, taken_at)
-        if not moved and not due and watermark == start["watermark"] and ended == start["ended"]:
+        plan = self._planner.next(before, now, rows, self._target)
+        if plan is before:
             return start
+        taken = max((_records(plan, before, name) for name in plan.positions), default=0)
+        self._begun = (plan.epoch, taken, time.monotonic())
+        # The first epoch of a run starts workers, too: it says nothing of its records.
+        self._first = plan.epoch if self._first is None else self._first
         failpoints.reach("source.plan.after")
-        return {
-            "epoch": start["epoch"] + 1,
-            "positions": positions,
-            "progress": {name: reach.to_json() for name, reach in progress.items()},
-            "watermark": watermark,
-            "idle": idle,
-            "clock": clock,
-            "taken_at": clock if moved else taken_at,
-            "limits": believed,
-            "ended": ended,
-            **({"begun": begun} if begun else {}),
-        }
+        return plan.to_json()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        if start["epoch"] == end["epoch"]:
+        before, plan = self._known(start), self._known(end)
+        if before.epoch == plan.epoch:
             return []
+        # A repeated epoch was planned by an earlier run.
+        self._planner.check(plan)
         if self._journal is not None:
-            self._journal.sync(OFFSETS, end["epoch"])
-        clocks = (start.get("clock", BEGINNING), end.get("clock", BEGINNING))
-        time = EpochTime(end["epoch"], start["watermark"], end["watermark"], end["idle"], *clocks)
-        firsts = _started(start, end.get("begun", {}))
-        ranges = [
-            Range(name, int(partition), firsts[name].get(partition, 0), last)
-            for name, positions in end["positions"].items()
-            for partition, last in positions.items()
-            if last > firsts[name].get(partition, 0)
-        ]
-        shares = balanced(ranges, self._job.tasks)
-        return [Task(number, share, time, end["limits"]) for number, share in enumerate(shares)]
+            self._journal.sync(OFFSETS, plan.epoch)
+        shares = balanced(plan.ranges(before), self._job.tasks)
+        moment = plan.time(before)
+        return [Task((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
 
     def commit(self, end: Offset) -> None:
-        # Spark tells of an epoch when the next one begins; of the last one of a run, the run does.
+        # Spark reports an epoch when the next one begins; the run itself reports its last one.
         failpoints.reach("source.done.before")
-        for name, source in self._job.inputs.items():
-            source.done(_numbers(end["positions"][name]))
+        for name, position in self._known(end).positions.items():
+            self._job.inputs[name].done(position)
+
+    def _bounded(self, epoch: int, rows: int | None) -> int | None:
+        """The most records that the next epoch takes in of a stream, by how long the one before it took."""
+        if self._size is None or rows is None:
+            return rows
+        if self._begun is not None and self._begun[0] == epoch != self._first:
+            before = self._size.rows
+            chosen = self._size.after(self._begun[1], time.monotonic() - self._begun[2])
+            if chosen != before and self._shown is not None:
+                replace_text(self._shown, json.dumps({"rows": chosen, "why": self._size.why, "epoch": epoch}))
+        # It may have been idle since: only an epoch that was planned just before is measured.
+        self._begun = None
+        return min(rows, self._size.rows)
+
+    def _known(self, offset: Offset) -> EpochPlan:
+        """An epoch as it was planned; an earlier version of the app may have read other streams, too."""
+        return EpochPlan.from_json(offset).limited(self._job.inputs)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Only tasks read: who plans epochs need not load what reading takes.
+        # Only tasks read: a process that plans epochs need not load the readers.
         from headrace.spark.reading import batch_of
 
-        number, ranges, time, limits = partition.value
+        place, ranges, moment, limits = partition.value
         failpoints.reach("source.read.before")
-        batch = batch_of(self._job, ranges, time, limits, beats=number == 0)
+        batch = batch_of(self._job, ranges, moment, limits, place)
         failpoints.reach("source.read.after")
         yield batch
 
-    def _ends(self) -> dict[str, Position]:
-        """How far each source goes now."""
-        return {name: source.end() for name, source in self._job.inputs.items()}
 
-    def _aligned(self, start: Offset, ends: dict[str, Position], now: int) -> dict[str, Position]:
-        """How far each source may be read in an epoch."""
-        job = self._job
-        if not job.aligned:
-            return ends
-        standings = {
-            name: Standing(
-                source, _numbers(start["positions"][name]), ends[name], Progress.from_json(start["progress"][name]), rule,
-                self._limit(name, now), complete=self._target is not None,
-            )
-            for name, source in job.inputs.items() if (rule := job.watermarks[name]) is not None
-        }  # fmt: skip
-        return {**ends, **aligned(standings, job.aligned, now)}
-
-    def _begun(self, start: Offset, ends: Mapping[str, Position]) -> dict[str, dict[str, int]]:
-        """Where partitions begin that were not there before: retention may have taken their first records already.
-
-        It is in the offset, so that an epoch that is repeated begins where it did.
-        """
-        fresh = {name: [partition for partition in end if str(partition) not in start["positions"][name]] for name, end in ends.items()}
-        return {name: _texts(self._job.inputs[name].earliest(partitions)) for name, partitions in fresh.items() if partitions}
-
-    def _progress(self, name: str, start: Offset, ahead: Ahead, now: int) -> Progress:
-        """How far a stream's event time is when the records ahead are taken in."""
-        before = Progress.from_json(start["progress"][name])
-        seen = before.observe(ahead.latest, now)
-        rule, time = self._job.watermarks[name], self._job.packed.times[name]
-        if isinstance(rule, LossBudget) and time is not None:
-            times = Times(self._job.inputs[name], time, self._limit(name, now))
-            seen = seen.learn(rule, times.lateness_ahead(_numbers(start["positions"][name]), ahead.position, before))
-        return seen if rule is None else seen.advance(rule, now, self._closing)
-
-    def _closing(self, moment: int) -> int:
-        # Only when a whole stream is silent is the program asked, and unpacked for that.
-        return self._job.program.closing(moment)
-
-    def _limit(self, name: str, now: int) -> int:
-        rule = self._job.watermarks[name]
-        return END if rule is None else now + rule.max_ahead // timedelta(microseconds=1)
+def _records(plan: EpochPlan, before: EpochPlan, stream: str) -> int:
+    start = before.positions.get(stream, {})
+    return sum(end - start.get(partition, 0) for partition, end in plan.positions[stream].items())
 
 
 def job_source(job: Job, checkpoint: Path) -> type[DataSource]:
@@ -206,16 +147,3 @@ def job_source(job: Job, checkpoint: Path) -> type[DataSource]:
             return JobReader(job, checkpoint)
 
     return JobSource
-
-
-def _started(start: Offset, begun: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Where each partition of each source goes on, or begins."""
-    return {name: {**begun.get(name, {}), **positions} for name, positions in start["positions"].items()}
-
-
-def _texts(position: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in sorted(position.items())}
-
-
-def _numbers(position: Mapping[str, int]) -> dict[int, int]:
-    return {int(partition): offset for partition, offset in position.items()}

@@ -6,12 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+from pyspark import TaskContext
 
-from headrace.spark.worker import settle
+from headrace.spark.workers.worker import settle
+
+
+def task_number() -> int:
+    """The number of this task in its stage."""
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
 
 
 class Stage(ABC):
-    """What `mapInArrow` is given; it travels to the tasks."""
+    """The argument of `mapInArrow`; it is sent to the tasks."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
@@ -19,11 +26,11 @@ class Stage(ABC):
 
     @abstractmethod
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What becomes of the rows of one task."""
+        """The output for the rows of one task."""
 
 
 class Both(Stage):
-    """Two stages in one Python worker: each that takes part in a task costs a process."""
+    """Two stages in one Python worker: each separate one costs a process in every task."""
 
     def __init__(self, first: Stage, second: Stage) -> None:
         self._first = first

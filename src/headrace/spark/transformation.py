@@ -1,6 +1,6 @@
 """A function of the user's over a PySpark DataFrame: it sees the records of its stream and nothing else.
 
-Whatever it does to partitions, what it makes meets the epoch's time again in the shuffle behind it: each shard has a beat.
+Whatever it does to partitions, its results meet the epoch's time again in the following shuffle: each shard has a beat.
 """
 
 from __future__ import annotations
@@ -15,35 +15,38 @@ from pyspark.sql import DataFrame
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import ddl, quoted, schema
-from headrace.operators.blob import decode, encode
-from headrace.operators.cut import Cut
-from headrace.operators.program import Program
+from headrace.engine.program import Program
+from headrace.engine.spark_step import SparkStep
+from headrace.operators.state.blob import decode, encode
 from headrace.plan.expressions.kinds import plain
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
+from headrace.spark.counted_rows import Outbox
+from headrace.spark.placement import PLACE, placed
 from headrace.spark.schema import DDL
-from headrace.spark.stage import Stage
+from headrace.spark.stage import Stage, task_number
 
 _MADE = "made"
 
 
-def transformed(rows: DataFrame, program: Program, cut: Cut) -> DataFrame:
-    """The rows of the wire behind a user's function."""
-    # Both halves come from one shuffle, which Spark runs once: the source is not read a second time. For this no filter may
-    # stand behind it, since Spark would move it ahead of the shuffle and make two of one: the stages sort out what is theirs.
+def transformed(rows: DataFrame, program: Program, cut: SparkStep, tasks: int) -> DataFrame:
+    """The rows of the wire after a user's function."""
+    # Both halves come from one shuffle, which Spark runs once, so that the source is not read a second time. No filter may follow it, since
+    # Spark would move it ahead of the shuffle and split that in two: the stages filter their own rows.
     rows = rows.repartition("shard")
     given = rows.mapInArrow(_Records(cut.name, cut.columns), ddl(cut.columns))
     packed = _made(cut, given).mapInArrow(_Pack(cut, program.shards), DDL)
-    return rows.unionByName(packed).repartition("shard").mapInArrow(_TakeBack(program, cut.name), DDL)
+    met = placed(rows.unionByName(packed), program.shards, tasks).repartition(tasks, PLACE)
+    return met.mapInArrow(_TakeBack(program, cut.name, tasks), DDL)
 
 
-def _made(cut: Cut, given: DataFrame) -> DataFrame:
-    """What the function makes, checked against the columns it was declared with."""
+def _made(cut: SparkStep, given: DataFrame) -> DataFrame:
+    """The results of the function, checked against its declared columns."""
     assert cut.function is not None
     assert cut.made is not None
     try:
         made = cut.function(given)
-    except Exception as error:  # whatever it is, the function is the user's
+    except Exception as error:  # whatever it raises, the function is the user's
         raise PlanError(f"the function of step {cut.step!r} failed: {type(error).__name__}: {error}", where=cut.where) from error
     if not isinstance(made, DataFrame):
         raise PlanError(
@@ -60,7 +63,7 @@ def _made(cut: Cut, given: DataFrame) -> DataFrame:
             hint=f'declare what it makes: transform(function, schema="{said}")',
             where=cut.where,
         )
-    # By number: PySpark takes a dot in a name for a way into a struct.
+    # By number: PySpark reads a dot in a name as a path into a struct.
     ordered = made.toDF(*(str(place) for place in range(len(found))))
     return ordered.select(*(str(list(found).index(name)) for name in cut.made.names))
 
@@ -81,7 +84,7 @@ class _Records(Stage):
 class _Pack(Stage):
     """Rows as packets that have a shard but do not know their epoch."""
 
-    def __init__(self, cut: Cut, shards: int) -> None:
+    def __init__(self, cut: SparkStep, shards: int) -> None:
         assert cut.made is not None
         self._cut = cut.name
         self._columns = list(cut.made.names)
@@ -99,26 +102,30 @@ class _Pack(Stage):
 
 
 class _TakeBack(Stage):
-    """Takes what the function made back into the program; a beat of the same shard tells the time."""
+    """Takes the results of the function back into the program; a beat of the same shard tells the time."""
 
-    def __init__(self, program: Program, cut: str) -> None:
+    def __init__(self, program: Program, cut: str, tasks: int) -> None:
         self._program = program
         self._cut = cut
+        self._tasks = tasks
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pl.DataFrame] = []
-        time, home = None, 0
-        for batch in batches:
+        time, home, outbox = None, 0, Outbox(self._program.shards)
+        for batch in (one.select(wire.SCHEMA.names) for one in batches):
             mine = pc.equal(batch.column("target"), self._cut)
-            # What went into the function passes here too, and ends here.
+            # The input of the function passes here too, and ends here.
             made = pc.and_(mine, pc.equal(batch.column("kind"), _MADE))
             waiting += [decode(blob.as_py()) for blob in batch.filter(made).column("blob")]
             others = batch.filter(pc.invert(mine))
             if others.num_rows:
                 (row,) = others.slice(0, 1).to_pylist()
                 time, home = wire.time_of(row), row["shard"]
-                yield others
+                yield outbox.passed(others.filter(pc.not_equal(others.column("target"), wire.BEAT)))
+        if time is None:
+            # Every task has a shard, and every shard a beat: without one the input was cut, and the result is discarded.
+            return
         if waiting:
-            assert time is not None, "every shard has a beat"
             result = self._program.take_back(self._cut, pl.concat(waiting), time)
-            yield wire.handed_on(result, time, home)
+            yield wire.batch(outbox.lines(result.packets, result.accounting, time, home))
+        yield wire.batch(outbox.beats(time, task_number(), self._tasks))

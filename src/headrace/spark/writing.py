@@ -1,7 +1,7 @@
 """The end of a job: views, topics, late records, dead letters and the accounting, each epoch once.
 
-What a task has for them is written by the very task that made it, before its state is committed. A Python sink of Spark's would
-cost two more processes a task, and a fresh one for the commit of every epoch.
+A task itself writes its output, before its state is committed. A Python sink of Spark's would cost two more processes for each task, and a
+new one for the commit of every epoch.
 """
 
 from __future__ import annotations
@@ -13,56 +13,58 @@ from functools import partial
 
 import polars as pl
 import pyarrow as pa
-from pyspark import TaskContext
 
 from headrace.connectors.output import Changes, Writer
 from headrace.core import failpoints
-from headrace.operators.accounting import Accounting
-from headrace.operators.changes import OP, as_upserts
-from headrace.operators.packet import Packet
-from headrace.operators.sides import OFFSET, PARTITION, dead_letters
+from headrace.engine.accounting import Accounting
+from headrace.engine.packet import Packet
+from headrace.engine.side_topics import dead_letters
+from headrace.operators.changes import net_changes
+from headrace.operators.columns import OFFSET, PARTITION
 from headrace.plan.topics import accounting_topic, dead_topic
 from headrace.spark import wire
+from headrace.spark.counted_rows import Inbox, shards_of
 from headrace.spark.job import Job
-from headrace.spark.stage import Stage
+from headrace.spark.stage import Stage, task_number
 
 
 class Writing:
-    """What one task writes in an epoch; an epoch that is there already is skipped.
+    """The output of one task in an epoch; an epoch that is already written is skipped.
 
-    A task is known by its number: as many as a job had when it began share its shards, always in the same way.
+    A task is identified by its number: the number of tasks is fixed when a job begins, and each always has the same shards.
     """
 
     def __init__(self, job: Job) -> None:
-        context = TaskContext.get()
         self._job = job
-        self._task = context.partitionId() if context is not None else 0
+        self._task = task_number()
+        self.repeated = False
+        """Whether an output had the epoch already, from an earlier attempt."""
         self._epoch: int | None = None
         self._accounting = Accounting()
         self._frames: dict[str, list[pl.DataFrame]] = defaultdict(list)
 
     def take_rows(self, rows: Iterable[wire.Fields]) -> None:
-        """Take in what earlier stages made."""
+        """Add the output of earlier stages."""
         for row in rows:
             self._epoch = row["epoch"]
             if row["target"] == wire.COUNTS:
-                self._accounting.unite(Accounting.of(json.loads(bytes(row["blob"]))))
+                self._accounting.merge(Accounting.of(json.loads(bytes(row["blob"]))))
             else:
                 self._keep(wire.packets([row]))
 
     def take(self, packets: Iterable[Packet], accounting: Accounting, epoch: int) -> None:
-        """Take in what this task made itself."""
+        """Add the output of this task itself."""
         self._epoch = epoch
-        self._accounting.unite(accounting)
+        self._accounting.merge(accounting)
         self._keep(packets)
 
     def finish(self) -> None:
-        """Make it durable. The accounting comes first: if a record is missing, nothing is written."""
+        """Make it durable. The accounting comes first: if a record is missing, the last stage writes nothing."""
         if self._epoch is None:
             return
         self._accounting.check(but=self._job.program.observed)
         for target, frames in sorted(self._frames.items()):
-            self._write(target, changes_of(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ())))
+            self._write(target, Changes(*net_changes(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ()))))
         rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.entries()]
         if rows:
             failpoints.reach("sink.accounting.before")
@@ -75,9 +77,10 @@ class Writing:
 
     def _write(self, target: str, changes: Changes) -> None:
         assert self._epoch is not None
-        writer = Writer(self._job.id, target, self._task, self._job.generation)
+        writer = Writer(self._job.id, target, self._task, self._job.generation, self._job.tasks)
         failpoints.reach("sink.write.before")
-        self._job.outputs[target].write(writer, self._epoch, changes, partial(self._bury, target))
+        written = self._job.outputs[target].write(writer, self._epoch, changes, partial(self._bury, target))
+        self.repeated |= not written
         failpoints.reach("sink.write.after")
 
     def _bury(self, target: str, records: pl.DataFrame, reasons: Sequence[str]) -> None:
@@ -86,25 +89,23 @@ class Writing:
         self._write(dead_topic(target), Changes(letters))
 
 
-def changes_of(frame: pl.DataFrame, key: tuple[str, ...]) -> Changes:
-    """What an epoch means to an output with this key; without one, every record is a fact."""
-    if not key:
-        return Changes(frame)
-    if OP in frame.columns:
-        frame = as_upserts(frame, key)
-        return Changes(frame, frame.get_column(OP) < 0)
-    return Changes(frame.unique(subset=list(key), keep="last", maintain_order=True))
-
-
 class Written(Stage):
-    """Writing as a stage of its own, behind steps that Spark evaluates or where no operator stands before the sinks."""
+    """Writing as a stage of its own, after steps that Spark evaluates or where no operator is before the sinks.
 
-    def __init__(self, job: Job) -> None:
+    Its rows were sent by many tasks, each to some shards, or `alone` by its own task, to all shards.
+    """
+
+    def __init__(self, job: Job, *, alone: bool) -> None:
         self._job = job
+        self._alone = alone
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        writing = Writing(self._job)
+        inbox, shards = Inbox(), self._job.program.shards
         for batch in batches:
-            writing.take_rows(batch.to_pylist())
+            inbox.take(batch.to_pylist())
+        mine = range(shards) if self._alone else shards_of(task_number(), self._job.tasks, shards)
+        writing = Writing(self._job)
+        for rows in inbox.complete(mine, 1 if self._alone else None).values():
+            writing.take_rows(row for row in rows if row["target"] != wire.BEAT)
         writing.finish()
         return iter(())

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
+from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
 
 
 def done(app: hr.App, batch: int, epoch: int) -> None:
     """What Spark leaves behind when a batch is done."""
     checkpoint = JobDirectory(app.settings.home, app.name).checkpoint
-    for folder, text in (("offsets", f"v1\n{{}}\n{json.dumps({'epoch': epoch})}"), ("commits", "v1\n{}")):
+    for folder, text in (("offsets", f"v1\n{{}}\n{json.dumps(EpochPlan(epoch, {}, {}, {}).to_json())}"), ("commits", "v1\n{}")):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
         fresh = checkpoint / folder / f".{batch}.new"
         fresh.write_text(text)

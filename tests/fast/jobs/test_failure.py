@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 
-from headrace.jobs.failure import failure
+from headrace.jobs.facts.failure import failure
 
 
 def test_a_state_that_cannot_be_loaded_is_told_as_such_with_what_to_do() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from headrace.checkpoint.journal import COMMITS, OFFSETS, Journal
+from headrace.checkpoint.referenced_files import StateFiles
+from headrace.checkpoint.shard_files import GRACE, Attempt, all_files, shard_files
+from headrace.checkpoint.shard_state import Stored
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.lasting import EVERY, Lasting
-from headrace.jobs.state_files import StateFiles
-from headrace.spark.journal import COMMITS, OFFSETS, Journal
-from headrace.spark.shard_files import Attempt, all_files, shard_files
-from headrace.spark.stored import Stored
+from headrace.jobs.syncing import EPOCHS, EVERY, Lasting
 from tests.support.checkpoints import checkpoint
 
 LEVELS, SHARDS = 2, 2
@@ -111,3 +111,21 @@ def test_an_entry_is_synced_with_its_checksum_and_all_directories_that_lead_to_i
     seen.clear()
     journal.sync(OFFSETS, 2)
     assert seen == [_inode(path) for path in (offsets / "1", offsets / ".1.crc", offsets)]
+
+
+def test_a_job_of_quick_epochs_is_synced_before_the_offset_of_its_last_synced_epoch_is_cleared_away(
+    job: Job, synced: Iterator[list[int]]
+) -> None:
+    (seen,) = synced
+    job.run(1)
+    job.lasting.sync_if_due()
+    seen.clear()
+    job.run(EPOCHS - 1)
+    job.lasting.sync_if_due()
+    assert seen == []
+    # A millisecond an epoch: the clock has hardly moved.
+    job.run(1)
+    job.lasting.sync_if_due()
+    assert seen
+    kept = 100
+    assert 2 * EPOCHS < kept < GRACE

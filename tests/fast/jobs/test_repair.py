@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 
 import headrace as hr
+from headrace.checkpoint.epoch_files import Checkpoint
+from headrace.checkpoint.referenced_files import StateFiles
+from headrace.checkpoint.shard_files import SHARDS, Attempt, all_files, manifests_of, shard_files
+from headrace.checkpoint.shard_state import Stored
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.staging import Staging
-from headrace.jobs.checkpoint import Checkpoint
+from headrace.engine.compiler import compiled
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.outputs import create_outputs, outputs_of
 from headrace.jobs.repair import refuse_a_damaged, repair
-from headrace.jobs.state_files import StateFiles
-from headrace.operators.compiler import compiled
-from headrace.spark.shard_files import SHARDS, Attempt, all_files, shard_files
-from headrace.spark.stored import Stored
+from headrace.jobs.start.outputs import create_outputs, outputs_of
 from tests.support.checkpoints import DAMAGES, checkpoint, cut, empty, flip, lose
 
 Damage = Callable[[Path], None]
@@ -30,7 +30,7 @@ damages = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage._
 class Job:
     """A job that has planned six epochs and done five of them, without Spark.
 
-    The state as of each stands on a blob of its own and one of the epoch before it.
+    The state as of each references a blob of its own and one of the epoch before it.
     """
 
     def __init__(self, home: Path) -> None:
@@ -42,6 +42,7 @@ class Job:
         self.place = JobDirectory(home, "clicks")
         self.place.path.mkdir(parents=True)
         self.record = self.place.begin("plan", 2)
+        self.place.fix(self.record)
         self.path = self.place.checkpoint
         checkpoint(self.path, offsets=range(6), commits=range(5))
         self.levels = compiled(self.app.plan(), self.record.shards).levels
@@ -60,7 +61,7 @@ class Job:
         self.outputs[sink].write(Writer(self.record.id, sink), epoch, Changes(pl.DataFrame({"n": [epoch]}, schema={"n": pl.Int32})), _never)
 
     def repair(self) -> list[str]:
-        return repair(self.app.plan(), self.app.settings, self.app.log)
+        return repair(self.app.plan(), self.app.settings)
 
     def refuse(self) -> None:
         refuse_a_damaged(self.place, self.record, StateFiles(self.path, self.levels, self.record.shards), self.app.log)
@@ -109,7 +110,7 @@ def test_an_epoch_whose_commit_is_torn_is_done_again_and_so_are_those_after_it_a
     assert "done again" in said
     # Spark does the epoch of batch 4 again; epoch 6, which an output has, comes back by the plan it had.
     assert job.numbers == ([0, 1, 2, 3, 4], [0, 1, 2, 3])
-    assert {epoch: offset["positions"] for epoch, offset in job.place.planned().items()} == {6: {"clicks": {"0": 60}}}
+    assert {epoch: plan.positions for epoch, plan in job.place.planned().items()} == {6: {"clicks": {0: 60}}}
     assert job.repair() == []
     assert len(job.place.planned()) == 1
     job.refuse()
@@ -130,7 +131,7 @@ def test_an_epoch_whose_offset_is_torn_is_planned_anew_if_nobody_has_it(job: Job
     job.write(5)
     damage(job.path / "offsets" / "5")
     steps = job.repair()
-    assert [("planned anew" in step) for step in steps] == ([] if damage is lose else [True])
+    assert [("planned again" in step) for step in steps] == ([] if damage is lose else [True])
     assert job.numbers == ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
 
 
@@ -149,7 +150,7 @@ def test_a_job_whose_accounting_is_ahead_of_its_checkpoint_does_not_start(job: J
     lose(job.path / "offsets" / "5")
     job.refuse()
     row = pl.DataFrame({"job": [job.record.id], "epoch": [6], "step": ["clicks"], "in": [10]})
-    job.outputs["clicks.accounting"].write(Writer(job.record.id, "clicks.accounting", 1), 6, Changes(row), _never)
+    job.outputs["clicks.accounting"].write(Writer(job.record.id, "clicks.accounting", 1, tasks=2), 6, Changes(row), _never)
     with pytest.raises(hr.JobError, match=r"the offset of epoch 6 of job 'clicks' is torn or missing, and outputs have the epoch"):
         job.refuse()
 
@@ -190,7 +191,7 @@ def test_a_job_whose_state_is_torn_goes_back_to_the_last_epoch_whose_state_is_wh
     job.write(6)
     torn = next(file.path for file in all_files(job.path) if file.epoch == 5 and file.attempt is None)
     damage(torn)
-    said = rf"the state as of epoch 5 stands on {torn.relative_to(job.path)}, which is (torn|missing): the job goes back to epoch 4,"
+    said = rf"the state as of epoch 5 references {torn.relative_to(job.path)}, which is (torn|missing): the job goes back to epoch 4,"
     if damage is flip:
         # A run looks at sizes only, as there may be much state: who reads it sees this.
         job.refuse()
@@ -208,7 +209,7 @@ def test_a_job_whose_state_is_torn_goes_back_to_the_last_epoch_whose_state_is_wh
 @damages
 def test_a_manifest_may_be_torn(job: Job, damage: Damage) -> None:
     damage(next(file.path for file in all_files(job.path) if file.epoch == 5 and file.attempt is not None))
-    said = r"the state as of epoch 5 stands on shards/1/\d/5-manifest.*, which is (torn|missing): the job goes back to epoch 4,"
+    said = r"the state as of epoch 5 references shards/@0.1/\d/5-manifest.*, which is (torn|missing): the job goes back to epoch 4,"
     with pytest.raises(hr.JobError, match=said):
         job.refuse()
     (step,) = job.repair()
@@ -233,7 +234,7 @@ def test_a_job_goes_back_behind_all_epochs_that_stand_on_a_torn_file(job: Job) -
 
 
 def test_a_job_whose_state_is_gone_begins_again_if_it_has_all_offsets(job: Job) -> None:
-    rmtree(job.path / SHARDS / "1" / "2")
+    rmtree(job.path / SHARDS / manifests_of(1, 0) / "2")
     (step,) = job.repair()
     assert "the job goes back to the beginning" in step
     assert job.numbers == ([0], [])
@@ -249,4 +250,4 @@ def test_a_job_that_never_ran_has_nothing_to_repair(tmp_path: Path) -> None:
     app = hr.App("fresh", home=tmp_path)
     app.sink(app.stream("s", schema="n int"), hr.log("out"))
     with pytest.raises(hr.JobError, match="job 'fresh' has no checkpoint"):
-        repair(app.plan(), app.settings, app.log)
+        repair(app.plan(), app.settings)

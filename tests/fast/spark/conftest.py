@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import headrace.spark
-from headrace.spark import starting
+from headrace.spark.workers import quick_start as starting
 
-PYTHON = Path(headrace.spark.__file__).with_name("python.sh")
+PYTHON = Path(headrace.spark.__file__).with_name("workers") / "python.sh"
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.fast.spark.conftest import PYTHON
-from tests.support.processes import alive, until
+from tests.support.processes import PATIENCE, alive, until
 
 # Stands for Spark's worker: a task is an order, and answers who has done it.
 TASKS = """
 import os, struct
-from headrace.spark.worker import leave_state
+from headrace.spark.workers.worker import leave_state
 
 def main(infile, outfile):
     infile.read(12)
@@ -106,14 +106,14 @@ def daemon(nursery: dict[str, str], tmp_path: Path) -> Iterator[Running]:
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
         "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
     }
-    command = [PYTHON, "-m", "headrace.spark.daemon", "pyspark_tasks"]
+    command = [PYTHON, "-m", "headrace.spark.workers.daemon", "pyspark_tasks"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process, ExitStack() as connections:
         assert process.stdin is not None
         assert process.stdout is not None
         (length,) = struct.unpack(">i", process.stdout.read(4))
         yield Running(process, process.stdout.read(length).decode(), connections)
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_a_task_is_done_by_the_process_that_keeps_its_state_whatever_connection_it_comes_by(daemon: Running) -> None:

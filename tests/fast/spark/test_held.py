@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.spark.held import PATIENCE, Held
+from headrace.spark.workers.shard_cache import PATIENCE, Held
 
 
 class Clock:

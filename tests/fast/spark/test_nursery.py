@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fast.spark.conftest import PYTHON
-from tests.support.processes import alive, until
+from tests.support.processes import PATIENCE, alive, until
 
 PROGRAMS = {
     "hello": "import os, sys; print(os.getppid(), os.getcwd(), os.environ['COLOUR'], sys.argv[1:]); print('late', file=sys.stderr)",
@@ -42,7 +42,7 @@ def test_a_program_has_the_arguments_streams_directory_and_environment_of_who_as
     nursery = int(done.stdout.split()[0])
     assert done.stdout.split(maxsplit=1)[1] == f"{tmp_path} green ['a', 'b']\n"
     assert done.stderr == "late\n"
-    assert "headrace.spark.nursery" in Path(f"/proc/{nursery}/cmdline").read_text(encoding="utf-8")
+    assert "headrace.spark.workers.fork_server" in Path(f"/proc/{nursery}/cmdline").read_text(encoding="utf-8")
     assert run(environment, "echo", given="aloud\n").stdout == "ALOUD\n"
 
 
@@ -62,7 +62,7 @@ def test_a_program_is_asked_to_end_through_who_started_it(environment: dict[str,
         assert process.stdout is not None
         process.stdout.readline()
         process.terminate()
-        assert process.wait(60) == 3
+        assert process.wait(PATIENCE) == 3
 
 
 def test_a_program_ends_when_who_started_it_is_killed(environment: dict[str, str]) -> None:
@@ -77,7 +77,7 @@ def test_a_killed_program_is_told(environment: dict[str, str]) -> None:
     with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         os.kill(int(process.stdout.readline()), signal.SIGKILL)
-        assert process.wait(60) == 128 + signal.SIGKILL
+        assert process.wait(PATIENCE) == 128 + signal.SIGKILL
 
 
 def test_a_program_and_who_started_it_may_end_in_the_same_moment(environment: dict[str, str]) -> None:
@@ -100,7 +100,7 @@ def test_where_there_is_no_nursery_python_itself_is_started(environment: dict[st
 
 
 def test_the_nursery_ends_with_the_process_that_began_it() -> None:
-    began = "from headrace.spark import starting; place, process = starting._nursery(); print(place, process.pid)"
+    began = "from headrace.spark.workers import quick_start; place, process = quick_start._nursery(); print(place, process.pid)"
     done = subprocess.run([sys.executable, "-c", began], capture_output=True, text=True, timeout=60, check=True)
     place, nursery = done.stdout.split()
     until(lambda: not alive(int(nursery)) and not Path(place).parent.exists())

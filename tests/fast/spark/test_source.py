@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 import headrace as hr
 from headrace.core.clock import ManualClock, to_datetime
 from headrace.jobs.directory import Record
-from headrace.jobs.running import job_of
+from headrace.jobs.start.assembly import job_of
 from headrace.spark.source import JobReader, Offset
 from tests.support.checkpoints import checkpoint
 
@@ -54,6 +54,12 @@ class Planner:
         self.offset = json.loads(json.dumps(found))
         return self.offset
 
+    def begin(self) -> None:
+        """Plan the first epoch, which has no records."""
+        first = self.plan()
+        assert first is not None
+        assert first["epoch"] == 1
+
 
 @pytest.fixture
 def planner(tmp_path: Path) -> Planner:
@@ -64,12 +70,25 @@ def stream(planner: Planner, name: str, watermark: Any, **options: Any) -> Any:
     return planner.app.stream(name, "key string, at timestamp", key="key", time="at", watermark=watermark, **options)
 
 
+def test_the_first_batch_of_a_job_is_its_first_epoch_also_without_records(planner: Planner) -> None:
+    planner.app.sink(stream(planner, "clicks", hr.bounded("0s", idle="1 minute")), hr.log("kept"))
+    planner.begin()
+    assert planner.plan() is None
+    planner.clock.advance(timedelta(minutes=2))
+    assert planner.plan() is None
+    planner.send("clicks", 1)
+    second = planner.plan()
+    assert second is not None
+    assert (second["epoch"], second["positions"]) == (2, {"clicks": {"0": 1}})
+
+
 @pytest.mark.filterwarnings("ignore::headrace.core.remarks.PlanWarning")
 def test_an_epoch_is_begun_when_a_window_of_the_wall_clock_ends_and_never_for_nothing(planner: Planner) -> None:
     clicks = stream(planner, "clicks", hr.perfect())
     planner.app.view("minutes", clicks.window(hr.processing_time("1 minute"), by="key").agg(n="count(*)"))
     planner.app.view("days", clicks.window(hr.processing_time("1 day"), by="key").agg(n="count(*)"))
     planner.clock.advance(10 * SECOND)
+    planner.begin()
     assert planner.plan() is None
     planner.send("clicks", 1, 2)
     begun = planner.plan()
@@ -126,6 +145,36 @@ def test_two_streams_are_read_side_by_side_in_event_time(planner: Planner) -> No
     assert latest(planner.plan(until="caught-up"), "web") == 3600
 
 
+def test_a_flush_moves_time_past_every_open_window_once_and_takes_later_records(planner: Planner) -> None:
+    noon = ManualClock().now()
+    visits = stream(planner, "visits", hr.bounded("5s"))
+    planner.app.view("counts", visits.window(hr.tumbling("10s"), by="key").agg(visits="count(*)"))
+    planner.send("visits", 1, 12)
+    taken = planner.plan(until="flushed")
+    assert taken is not None
+    assert (taken["watermark"], taken["positions"]) == (noon + 7_000_000, {"visits": {"0": 2}})
+    flushed = planner.plan(until="flushed")
+    assert flushed is not None
+    assert (flushed["watermark"], flushed["idle"], flushed["ended"]) == (noon + 20_000_000, True, 0)
+    assert planner.plan(until="flushed") is None
+    assert planner.plan() is None
+    planner.send("visits", 13, 31)
+    later = planner.plan()
+    assert later is not None
+    assert (later["watermark"], later["positions"]) == (noon + 26_000_000, {"visits": {"0": 4}})
+
+
+def test_the_epoch_that_declared_the_input_complete_stays_known(planner: Planner) -> None:
+    planner.app.sink(stream(planner, "clicks", hr.perfect()), hr.log("kept"))
+    planner.send("clicks", 1)
+    assert [offset and offset["ended"] for offset in (planner.plan(until="end"), planner.plan(until="end"))] == [0, 2]
+    assert planner.plan(until="end") is None
+    planner.send("clicks", 2)
+    later = planner.plan()
+    assert later is not None
+    assert (later["epoch"], later["ended"]) == (3, 2)
+
+
 def test_who_plans_epochs_unpacks_the_program_only_for_what_it_alone_tells(planner: Planner) -> None:
     visits = stream(planner, "visits", hr.bounded("0s", idle="1 minute"))
     planner.app.view("counts", visits.window(hr.tumbling("10s"), by="key").agg(visits="count(*)"))
@@ -159,3 +208,18 @@ def test_what_an_epoch_takes_in_is_synced_before_a_task_of_it_begins(
     assert synced == []
     assert len(reader.partitions(before, after)) == 1
     assert (tmp_path / "job" / "checkpoint" / "offsets" / "0").stat().st_ino in synced
+
+
+def test_a_time_that_is_computed_moves_the_watermark_of_the_log(planner: Planner) -> None:
+    app, noon = planner.app, ManualClock().now() // 1_000
+    clicks = app.stream("clicks", "url string, ts bigint", key="url", time="timestamp_millis(ts)", watermark=hr.bounded("5 seconds"))
+    app.view("per_minute", clicks.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"))
+    with app.log.producer() as producer:
+        for ts in (noon + 9_000, None, noon + 4_000, 2**62, noon + 1_000 * 86_400):
+            producer.send("clicks", {"url": "/", "ts": ts})
+    offset = planner.plan()
+    assert offset is not None
+    # What is no time, or too far ahead, does not count.
+    assert offset["watermark"] == (noon + 4_000) * 1_000
+    assert offset["positions"] == {"clicks": {"0": 5}}
+    assert app.log.topic("clicks").time is None

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.spark.shard_files import GRACE, Attempt, ShardFiles, all_files, shard_files
-from headrace.spark.stored import Stored
+from headrace.checkpoint.shard_files import GRACE, Attempt, ShardFiles, all_files, shard_files
+from headrace.checkpoint.shard_state import Stored
 
 FIRST = Attempt()
 ONE, TWO = b"one" * 100, b"two"
@@ -18,7 +18,7 @@ class Shard:
     """A shard that goes through epochs, in the memory of a worker that knows it."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self.files = shard_files(checkpoint, 1, 0)
+        self.files = shard_files(checkpoint, 1, 0, steps=["step"])
         self._stored = Stored(self.files, 0)
 
     def epoch(
@@ -155,14 +155,14 @@ def test_a_file_that_is_not_what_was_written_is_refused_by_its_name(tmp_path: Pa
         file.path.write_bytes(content)
     assert not file.whole(thorough=True)
     with pytest.raises(
-        hr.JobError, match=rf"the state stands on .*{file.path.name}, which is {'torn' if content is not None else 'missing'}"
+        hr.JobError, match=rf"the state references .*{file.path.name}, which is {'torn' if content is not None else 'missing'}"
     ):
         shard.blobs(1, "one")
 
 
 def test_an_epoch_whose_state_is_not_there_is_refused(shard: Shard) -> None:
     shard.epoch()
-    with pytest.raises(hr.JobError, match=r"the state as of epoch 2 is missing in .*shards/1/0"):
+    with pytest.raises(hr.JobError, match=r"the state as of epoch 2 is missing in .*shards/@0.1/0"):
         shard.meet(2)
 
 
@@ -180,3 +180,22 @@ def test_a_file_that_is_not_ours_is_left_alone(tmp_path: Path, shard: Shard) -> 
 
 def test_a_shard_without_files_has_none(tmp_path: Path) -> None:
     assert ShardFiles(tmp_path / "never written").names() == []
+
+
+def test_steps_have_directories_of_their_own_and_one_manifest_an_epoch(tmp_path: Path) -> None:
+    files = shard_files(tmp_path, 1, 0, steps=["totals.group", "minutes.window"])
+    stored = Stored(files, 0)
+    for step in ("totals.group", "minutes.window"):
+        stored.blobs(step).put("row0", ONE)
+    stored.finish({"totals.group": "rows", "minutes.window": "panes"}, FIRST, {"totals.group": "a", "minutes.window": "b"})
+    found = sorted(str(file.path.relative_to(tmp_path).parent) for file in all_files(tmp_path))
+    assert found == ["shards/@0.1/0", "shards/minutes.window/0", "shards/totals.group/0"]
+    assert Stored(files, 1).manifest_of("totals.group", "a") == "rows"
+
+
+def test_state_of_a_step_that_computes_something_else_is_refused(tmp_path: Path) -> None:
+    files = shard_files(tmp_path, 1, 0, steps=["totals.group"])
+    stored = Stored(files, 0)
+    stored.finish({"totals.group": "rows"}, FIRST, {"totals.group": "a"})
+    with pytest.raises(hr.JobError, match="is of a step with fingerprint a, and this one has b"):
+        Stored(files, 1).manifest_of("totals.group", "b")

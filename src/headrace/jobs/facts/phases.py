@@ -1,0 +1,53 @@
+"""The durations of an epoch's phases, as Spark reports them: one line for each epoch, in a file of the job's directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.core.replacing import replace_text
+
+_FILE = "phases.ndjson"
+_MOST, _KEPT = 600, 300
+PHASES: Mapping[str, tuple[str, ...]] = {
+    "look": ("latestOffset", "getBatch"),
+    "plan": ("queryPlanning", "walCommit"),
+    "compute": ("addBatch",),
+    "commit": ("commitOffsets", "commitBatch"),
+}
+"""The words for what Spark measures: look for input, plan the epoch, compute and write it, commit it."""
+
+
+class Phases:
+    """Records the phases of the epochs that Spark reports; some very short epochs are missed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / _FILE
+        self._epoch = 0
+        self._lines = len(_lines(self._file))
+
+    def note(self, report: Any) -> None:
+        """Record Spark's last report; None before there is one."""
+        if report is None or report["batchId"] + 1 <= self._epoch or "addBatch" not in report["durationMs"]:
+            return
+        self._epoch, took = report["batchId"] + 1, report["durationMs"]
+        line = {"epoch": self._epoch, **{phase: sum(took.get(name, 0) for name in names) / 1000 for phase, names in PHASES.items()}}
+        if self._lines >= _MOST:
+            kept = _lines(self._file)[-_KEPT:]
+            replace_text(self._file, "".join(f"{one}\n" for one in kept))
+            self._lines = len(kept)
+        with self._file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line) + "\n")
+        self._lines += 1
+
+
+def phases_of(directory: Path) -> dict[int, dict[str, float]]:
+    """The seconds of each phase, by epoch; the last that were recorded."""
+    found = [json.loads(line) for line in _lines(directory / _FILE)[-_KEPT:] if line.endswith("}")]
+    return {line.pop("epoch"): line for line in found}
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []

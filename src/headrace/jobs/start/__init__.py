@@ -1,0 +1,1 @@
+"""The start of a run: acceptance, topics, query, restarts."""

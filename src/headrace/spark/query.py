@@ -1,0 +1,120 @@
+"""A job as one Spark query on Arrow batches, from its source over its levels to its sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headrace.core.errors import PlanError
+from headrace.engine.program import Program
+from headrace.spark.evaluation import evaluated
+from headrace.spark.job import Job
+from headrace.spark.level import Level, PlacedLevel
+from headrace.spark.placement import PLACE, placed
+from headrace.spark.schema import DDL
+from headrace.spark.session import on_cluster
+from headrace.spark.source import job_source
+from headrace.spark.transformation import transformed
+from headrace.spark.writing import Written
+
+_SHARING = "spark.sql.subexpressionElimination.enabled"
+
+
+def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
+    """Start a job, or continue it where its checkpoint says it stopped."""
+    program = job.program
+    spark.dataSource.register(job_source(job, checkpoint))
+    rows = _cut(spark, spark.readStream.format("headrace").load(), job, 0)
+    levels = program.levels
+    cut_last = any(cut.level == levels for cut in program.cuts.values())
+    for level in range(1, levels + 1):
+        writes = level == levels and not cut_last
+        rows = _level(spark, rows, Level(job, level, checkpoint, writes=writes))
+        rows = _cut(spark, rows, job, level)
+    if not levels:
+        # Several readers may have records of one shard of a sink; it must have one writer.
+        rows = _met(rows, job)
+    if cut_last or not levels:
+        rows = rows.mapInArrow(Written(job, alone=bool(levels)), DDL)
+    # Everything has been written by now.
+    writer = rows.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
+    writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
+    with _errors_apart(spark, needed=bool(program.cuts)):
+        try:
+            return writer.start()
+        except AnalysisException as error:
+            raise _refused(program, error) from error
+
+
+def _level(spark: SparkSession, rows: DataFrame, level: Level) -> DataFrame:
+    """The rows after a level."""
+    if on_cluster(spark):
+        return (
+            placed(rows, level.job.program.shards, level.job.tasks)
+            .groupBy(PLACE)
+            .transformWithState(PlacedLevel(level), DDL, "append", "none")
+        )
+    with _workers_apart(spark, f"level {level.number}"):
+        return _met(rows, level.job).mapInArrow(level, DDL)
+
+
+def _met(rows: DataFrame, job: Job) -> DataFrame:
+    """The rows with each shard in one task. Their number is explicit: a repeated epoch must have the same tasks."""
+    return placed(rows, job.program.shards, job.tasks).repartition(job.tasks, PLACE)
+
+
+def _cut(spark: SparkSession, rows: DataFrame, job: Job, level: int) -> DataFrame:
+    """The rows after the steps that Spark evaluates on this level."""
+    shipped = job.program.shipped()
+    here = [cut for cut in job.program.cuts.values() if cut.level == level]
+    for transforms, cuts in groupby(here, key=lambda cut: cut.transforms):
+        if transforms:
+            for cut in cuts:
+                rows = transformed(rows, shipped, cut, job.tasks)
+        else:
+            rows = evaluated(spark, rows, shipped, list(cuts))
+    return rows
+
+
+def _refused(program: Program, error: AnalysisException) -> Exception:
+    """Only results of a user's function are unknown to us: without one, the error is our own."""
+    functions = [cut for cut in program.cuts.values() if cut.transforms]
+    if not functions:
+        return error
+    return PlanError(
+        f"Spark refuses what the function of step {' or '.join(repr(cut.step) for cut in functions)} makes: {error}",
+        hint="filter, select, explode and join with tables at rest in it; aggregate with window(...) or group(...) behind it",
+        where=functions[0].where,
+    )
+
+
+@contextmanager
+def _workers_apart(spark: SparkSession, kind: str) -> Iterator[None]:
+    """A stage declared here has Python processes of its own, so that no other task keeps it from the state in their memory.
+
+    Spark has a separate daemon for each environment.
+    """
+    environment = spark.sparkContext.environment
+    environment["HEADRACE_WORKERS"] = kind
+    try:
+        yield
+    finally:
+        del environment["HEADRACE_WORKERS"]
+
+
+@contextmanager
+def _errors_apart(spark: SparkSession, *, needed: bool) -> Iterator[None]:
+    """A query started here computes no common part of two expressions ahead of both: an error in it would stop the whole job."""
+    before = spark.conf.get(_SHARING)
+    if needed:
+        spark.conf.set(_SHARING, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_SHARING, str(before))

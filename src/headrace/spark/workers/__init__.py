@@ -1,0 +1,1 @@
+"""Python processes of Spark: the daemon, forks that start at once, and what they keep in memory."""
