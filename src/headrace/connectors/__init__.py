@@ -1,1 +1,1 @@
-"""One folder a system, the same file names in each: what reads from it and what writes to it."""
+"""Connectors to other systems: one folder for each, with the same file names, for reading from it and writing to it."""

@@ -1,4 +1,4 @@
-"""A table whose results have other columns than when it was made: new ones are added, and types stay."""
+"""Schema evolution of a table whose results have other columns than when it was created: new ones are added, and types stay."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def added(held: pa.Schema, made: pa.Schema, table: object) -> list[pa.Field]:
     ['note']
     >>> added(pa.schema([("n", pa.string())]), pa.schema([("n", pa.int64())]), "table t")
     Traceback (most recent call last):
-    headrace.core.errors.SchemaError: column 'n' of table t is string, and results have it as bigint
-      why: what is there could not be read as one table with what comes
+    headrace.core.errors.SchemaError: column 'n' of table t is string, but results have it as bigint
+      why: the present rows and the new ones could not be read as one table
       hint: give the results another name for it: n_bigint
     """
     for column in made:
@@ -24,15 +24,15 @@ def added(held: pa.Schema, made: pa.Schema, table: object) -> list[pa.Field]:
             before, now = _told(held.field(column.name).type), _told(column.type)
             if before != now:
                 raise SchemaError(
-                    f"column {column.name!r} of {table} is {before}, and results have it as {now}",
-                    why="what is there could not be read as one table with what comes",
+                    f"column {column.name!r} of {table} is {before}, but results have it as {now}",
+                    why="the present rows and the new ones could not be read as one table",
                     hint=f"give the results another name for it: {column.name}_{now.partition('(')[0].partition('<')[0]}",
                 )
     return [column.with_nullable(True) for column in made if column.name not in held.names]
 
 
 def _told(kind: pa.DataType) -> str:
-    """A type as Spark names it; libraries have several of Arrow's for one."""
+    """A type as Spark names it; libraries have several of Arrow's types for one."""
     return type_name(_plain(kind))
 
 

@@ -1,4 +1,4 @@
-"""Requests over HTTP to a service that may be away, on connections that a process keeps."""
+"""Requests over HTTP to a service that may be away, on connections that a process keeps open."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from headrace.connectors.kept import Kept
+from headrace.connectors.client_cache import ClientCache
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
 _SECRET = ("authorization", "token", "key", "cookie", "secret")
 _MOST_READ = 1 << 26
-_connections = Kept[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
+_connections = ClientCache[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
 
 
 class Away(Exception):
@@ -24,7 +24,7 @@ class Away(Exception):
 
 @dataclass(frozen=True)
 class Service:
-    """The address of a service, and what is sent with every request."""
+    """The address of a service, and the headers of every request."""
 
     url: str
     headers: Mapping[str, str | Secret] = field(default_factory=dict)
@@ -35,10 +35,12 @@ class Service:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError("a sink over HTTP needs an address that begins with http:// or https://", hint="give the whole URL")
         if parts.password is not None:
-            raise SettingsError("the URL of a sink has a password in it", why="URLs are shown", hint='headers={"Authorization": "..."}')
+            raise SettingsError(
+                "the URL of a sink contains a password", why="URLs appear in messages", hint='headers={"Authorization": "..."}'
+            )
 
     def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """The status and body of an answer to one request; raises `Away` if there is none, or one that asks to be tried again."""
+        """The status and body of the answer to one request; raises `Away` if there is none, or if it asks to be tried again."""
         known = {name: value.reveal() if isinstance(value, Secret) else value for name, value in self.headers.items()}
         connection = self._connection()
         try:
@@ -52,6 +54,10 @@ class Service:
             _connections.drop(self._purpose)
             raise Away(f"answered {answer.status}: {legible(said)}")
         return answer.status, said
+
+    def hang_up(self) -> None:
+        """Close the connection of this thread, if it has one."""
+        _connections.drop(self._purpose)
 
     @property
     def _purpose(self) -> tuple[str, int]:
@@ -70,7 +76,7 @@ class Service:
 
 
 def service(url: str, headers: Mapping[str, str | Secret] | None, timeout: timedelta = timedelta(seconds=30)) -> Service:
-    """A service whose headers that may hold a secret show nowhere.
+    """A service, with headers that may contain a secret hidden.
 
     >>> service("https://example.org", {"Authorization": "Bearer s3same"}).headers
     {'Authorization': Secret(***)}

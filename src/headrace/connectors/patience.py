@@ -1,4 +1,4 @@
-"""Trying again where another system is away for a while."""
+"""Repeated attempts while another system is away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 def patiently(patience: timedelta, attempt: Callable[[], Answer], away: tuple[type[Exception], ...]) -> Answer:
-    """The answer of an attempt; one that fails with `away` is made again, after longer and longer pauses, while patience lasts."""
+    """The result of an attempt; one that fails with `away` is repeated after increasing pauses, while patience lasts."""
     deadline, pause = time.monotonic() + patience.total_seconds(), _PAUSE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Finds the records that a system refuses among many that it would take."""
+"""Isolation of the records that a system refuses among many that it accepts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _PARTS = 8
 
 
 def refused(count: int, take: Callable[[int, int], None], kinds: tuple[type[Exception], ...]) -> dict[int, str]:
-    """Why each of `count` records is refused; `take` is given ranges of them, in order, until everything else is taken.
+    """Why each of `count` records is refused; `take` is given ranges of them, in order, until everything else is stored.
 
-    `take(first, last)` takes a range whole, or raises one of `kinds` and takes nothing of it.
+    `take(first, last)` stores a range as a whole, or raises one of `kinds` and stores nothing of it.
 
     >>> def take(first, last):
     ...     if 3 in range(first, last):

@@ -14,9 +14,9 @@ _OURS = ("delta", "http", "iceberg", "kafka", "parquet", "postgres", "redis", "s
 
 
 def connector(name: str) -> Callable[..., Any]:
-    """What declares a target or a source, by its name: `hr.connector("redis")` is `hr.redis`.
+    """The declaration of a target or a source by its name: `hr.connector("redis")` is `hr.redis`.
 
-    A package brings its own with an entry point of the group `headrace.connectors`. It must be installed wherever tasks run.
+    A package adds its own with an entry point of the group `headrace.connectors`. It must be installed wherever tasks run.
 
     >>> str(connector("parquet")("exports/views"))
     'Parquet files in exports/views'
@@ -27,7 +27,7 @@ def connector(name: str) -> Callable[..., Any]:
     brought = {found.name: found for found in entry_points(group=GROUP)}
     if name not in brought:
         known = ", ".join(sorted({*_OURS, *brought}))
-        raise SettingsError(f"there is no connector {name!r}", hint=f"install the package that brings it; known are {known}")
+        raise SettingsError(f"there is no connector {name!r}", hint=f"install the package that provides it; known are {known}")
     return _loaded(brought[name])
 
 
@@ -35,8 +35,8 @@ def _loaded(found: EntryPoint) -> Callable[..., Any]:
     try:
         loaded = found.load()
     except (ImportError, AttributeError) as error:
-        raise SettingsError(f"connector {found.name!r} cannot be loaded: {error}", hint=f"its package says {found.value!r}") from error
+        raise SettingsError(f"connector {found.name!r} cannot be loaded: {error}", hint=f"its package names {found.value!r}") from error
     if not callable(loaded):
-        raise SettingsError(f"connector {found.name!r} is {type(loaded).__name__}", hint=f"{found.value} is to give a target when called")
+        raise SettingsError(f"connector {found.name!r} is {type(loaded).__name__}", hint=f"{found.value} must return a target when called")
     declares: Callable[..., Any] = loaded
     return declares

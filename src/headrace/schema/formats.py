@@ -1,4 +1,4 @@
-"""How the records of a topic elsewhere are encoded, as a user declares it."""
+"""Formats of records in topics elsewhere, as a user declares them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Format(Protocol):
 
 @dataclass(frozen=True)
 class Json:
-    """One JSON object a record."""
+    """One JSON object for each record."""
 
     def codec(self, columns: pa.Schema) -> Codec:
         return JsonCodec(columns)
@@ -64,7 +64,7 @@ class Protobuf:
 
 
 def avro(schema: str | Mapping[str, Any] | None = None, *, schemas: Mapping[int, str | Mapping[str, Any]] | None = None) -> Avro:
-    """Avro records of one `schema`; or of several `schemas` by the number that registries put in front of each record.
+    """Avro records of one `schema`; or of several `schemas`, by the number that registries put in front of each record.
 
     Columns are found by name; a column that one of several schemas does not have is null in its records.
 
@@ -79,13 +79,13 @@ def avro(schema: str | Mapping[str, Any] | None = None, *, schemas: Mapping[int,
 
 
 def protobuf(message: Any, *, files: bytes | None = None, framed: bool = False) -> Protobuf:
-    """Protobuf messages of a generated class; or of a type by its full name, with the `files` that protoc writes of it.
+    """Protobuf messages of a generated class; or of a type by its full name, with the `files` that protoc writes for it.
 
-    These come from `protoc --include_imports --descriptor_set_out=FILE`. With `framed` each has in front what registries write there.
+    The files come from `protoc --include_imports --descriptor_set_out=FILE`. `framed` messages have the registries' prefix in front.
     """
     if isinstance(message, str):
         if files is None:
-            raise SettingsError(f"the type {message!r} alone does not say its fields", hint="give files=, or the generated class")
+            raise SettingsError(f"the name {message!r} alone does not tell its fields", hint="give files=, or the generated class")
         return Protobuf(files, message, framed)
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -95,7 +95,7 @@ def protobuf(message: Any, *, files: bytes | None = None, framed: bool = False) 
 
 
 def _collect(file: Any, into: Any, known: set[str]) -> None:
-    """A file and, before it, those that it imports."""
+    """A file, preceded by those that it imports."""
     if file.name not in known:
         known.add(file.name)
         for other in file.dependencies:

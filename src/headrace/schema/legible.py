@@ -1,17 +1,17 @@
-"""Records as text, whatever is in them: JSON, in which bytes stand as base64 and moments in ISO 8601."""
+"""Records as readable text: JSON, with bytes as base64 and moments in ISO 8601."""
 
 from __future__ import annotations
 
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-# The years 1 to 9999, in microseconds and in days: beyond about 262,000 polars ends the process instead of writing a moment.
+# The years 1 to 9999, in microseconds and in days: beyond about the year 262,000 polars ends the process instead of writing a moment.
 _MOMENTS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _DAYS = (-719_162, 2_932_896)
 
 
 def as_json(records: pl.DataFrame) -> pl.Series:
-    """Each record as a JSON object. A moment outside of the years 1 to 9999 is written as the number that it is stored as.
+    """Each record as a JSON object. A moment outside of the years 1 to 9999 is written as its stored number.
 
     >>> as_json(pl.DataFrame({"n": [1], "raw": [b"\\xff"]})).to_list()
     ['{"n":1,"raw":"/w=="}']
@@ -21,7 +21,7 @@ def as_json(records: pl.DataFrame) -> pl.Series:
 
 
 def key_text(records: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
-    """The key of each record as text that no other key has, NaN, infinity and null told apart.
+    """The key of each record as text that is unique to it; NaN, infinity and null are distinct.
 
     >>> key_text(pl.DataFrame({"n": [float("nan"), None, -0.0]}), ("n",)).to_list()
     ['{"n":"NaN"}', '{"n":null}', '{"n":"0.0"}']
@@ -32,7 +32,7 @@ def key_text(records: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
 
 
 def floats_as_text(name: str, kind: pl.DataType) -> pl.Expr:
-    """A column of a key in which JSON would write NaN and infinity as null; the two zeros are one key."""
+    """A key column whose NaN and infinity JSON would write as null, as text; the two zeros are one key."""
     value = pl.col(name)
     return pl.when(value == 0).then(0.0).otherwise(value).cast(pl.String).alias(name) if kind.is_float() else value
 

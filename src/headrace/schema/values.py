@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.schema import type_name
+from headrace.core.moments import as_datetime, microseconds_of, number_or_text, shown
+from headrace.core.schema import type_name, unit_of
 
 Reader = Callable[[Any], Any]
 
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
-def json_reader(kind: pa.DataType) -> Reader:
-    """Takes a parsed JSON value to what a column of this type holds; raises ValueError if it is not one.
+def json_reader(field: pa.Field) -> Reader:
+    """Converts a parsed JSON value for a column of this type; raises ValueError if it does not fit.
 
-    >>> json_reader(pa.timestamp("us", "UTC"))("2026-01-01T12:00:00Z")
+    >>> json_reader(pa.field("at", pa.timestamp("us", "UTC")))("2026-01-01T12:00:00Z")
     datetime.datetime(2026, 1, 1, 12, 0, tzinfo=datetime.timezone.utc)
     """
-    read = _json_reader(kind)
+    read = _json_reader(field)
     return lambda value: None if value is None else read(value)
 
 
-def text_reader(kind: pa.DataType) -> Reader:
-    """Takes a cell of a CSV file to what a column of this type holds; an empty one is null unless it is text.
+def text_reader(field: pa.Field) -> Reader:
+    """Converts a cell of a CSV file for a column of this type; an empty one is null unless the column is text.
 
-    >>> text_reader(pa.int32())("17"), text_reader(pa.int32())("")
+    >>> text_reader(pa.field("n", pa.int32()))("17"), text_reader(pa.field("n", pa.int32()))("")
     (17, None)
     """
-    types = pa.types
+    types, kind = pa.types, field.type
     if types.is_string(kind) or types.is_binary(kind):
-        return _json_reader(kind)
+        return _json_reader(field)
+    if types.is_timestamp(kind):
+        return lambda text: None if text == "" else as_datetime(number_or_text(text, unit_of(field)), kind)
     if types.is_boolean(kind):
         parse: Reader = _boolean
     elif types.is_nested(kind):
@@ -45,28 +47,30 @@ def text_reader(kind: pa.DataType) -> Reader:
         parse = _number(kind)
     else:
         parse = str
-    read = _json_reader(kind)
+    read = _json_reader(field)
     return lambda text: None if text == "" else read(parse(text))
 
 
-def _json_reader(kind: pa.DataType) -> Reader:
-    types = pa.types
+def _json_reader(field: pa.Field) -> Reader:
+    types, kind = pa.types, field.type
+    if types.is_timestamp(kind):
+        return _timestamp(field)
     if types.is_list(kind):
-        element = json_reader(kind.value_type)
+        element = json_reader(kind.value_field)
         return lambda value: [element(item) for item in _of(list, value, kind)]
     if types.is_map(kind):
-        key, item = text_reader(kind.key_type), json_reader(kind.item_type)
+        key, item = text_reader(kind.key_field), json_reader(kind.item_field)
         return lambda value: [(key(name), item(inner)) for name, inner in _of(dict, value, kind).items()]
     if types.is_struct(kind):
         return _struct(kind)
     for belongs, reader in _SIMPLE:
         if belongs(kind):
             return reader(kind)
-    raise ValueError(f"{type_name(kind)} is a type that JSON and CSV cannot give")
+    raise ValueError(f"{type_name(kind)} is a type that JSON and CSV cannot express")
 
 
 def _struct(kind: pa.DataType) -> Reader:
-    fields: Mapping[str, Reader] = {field.name: json_reader(field.type) for field in kind}
+    fields: Mapping[str, Reader] = {field.name: json_reader(field) for field in kind}
 
     def read(value: object) -> dict[str, object]:
         row = _of(dict, value, kind)
@@ -134,20 +138,8 @@ def _date(kind: pa.DataType) -> Reader:
     return read
 
 
-def _timestamp(kind: pa.DataType) -> Reader:
-    def read(value: object) -> datetime | int:
-        # A number is microseconds since 1970, as everywhere in Headrace.
-        if type(value) is int:
-            return value
-        try:
-            moment = datetime.fromisoformat(_of(str, value, kind))
-        except ValueError as error:
-            raise _wrong(value, kind) from error
-        if kind.tz is None:
-            return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-    return read
+def _timestamp(field: pa.Field) -> Reader:
+    return lambda value: as_datetime(microseconds_of(value, unit_of(field)), field.type)
 
 
 def _number(kind: pa.DataType) -> Reader:
@@ -173,15 +165,13 @@ def _of(expected: type, value: Any, kind: pa.DataType) -> Any:
 
 
 def _wrong(value: object, kind: pa.DataType) -> ValueError:
-    shown = repr(value) if not isinstance(value, float) or math.isfinite(value) else str(value)
-    return ValueError(f"{shown[:60]} is not of type {type_name(kind)}")
+    return ValueError(f"{shown(value)} is not of type {type_name(kind)}")
 
 
 _SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], Reader]], ...] = (
     (pa.types.is_string, _text),
     (pa.types.is_integer, _integer),
     (pa.types.is_floating, _float),
-    (pa.types.is_timestamp, _timestamp),
     (pa.types.is_boolean, _bool),
     (pa.types.is_binary, _bytes),
     (pa.types.is_date, _date),

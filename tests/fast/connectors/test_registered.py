@@ -12,13 +12,13 @@ from headrace.connectors.registered import _OURS
 
 MODULE = """
 from dataclasses import dataclass
+from headrace.core.promise import Promise, Takes
 
 @dataclass(frozen=True)
 class Archive:
     place: str
     key: tuple = ()
-    append_only: bool = True
-    replaces: bool = False
+    promise: Promise = Promise(Takes.FACTS, "exactly once", "a place for each epoch", "an epoch at once")
 
     def check(self, columns, key):
         assert columns.names

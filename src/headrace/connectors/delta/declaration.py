@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from headrace.connectors.lake import LakeTable
+from headrace.connectors.lake import LakeTable, lake_options
+from headrace.connectors.targets import path_of
+from headrace.core.durations import Duration
 from headrace.core.names import Names, listed
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 class DeltaTarget(LakeTable):
     """A Delta table; see `delta`."""
 
+    commits: ClassVar[str] = "makes one commit, with the epoch as an application's version"
+
     directory: Path
     client = ("deltalake", "the client for Delta tables", "delta")
 
@@ -26,20 +30,27 @@ class DeltaTarget(LakeTable):
         """The table as a job writes it."""
         from headrace.connectors.delta.output import DeltaOutput
 
-        return DeltaOutput(self.directory, columns, key, self.compact_every)
+        return DeltaOutput(self.directory, columns, key, self.roll, self.compact_every, self.history)
 
     def __str__(self) -> str:
         return f"Delta table {self.directory}"
 
 
-def delta(directory: str | Path, *, key: Names = (), append_only: bool = False, compact_every: int = 100) -> DeltaTarget:
-    """A Delta table as the target of a sink, exactly once: one commit for each epoch, which holds its number.
+def delta(  # noqa: PLR0913 - one option for each thing a table is declared with
+    directory: str | Path, *, key: Names = (), append_only: bool = False, compact_every: int = 100, roll: Duration | None = None,
+    history: Duration = "1 day",
+) -> DeltaTarget:  # fmt: skip
+    """A Delta table as the target of a sink, exactly once: one commit for each epoch, which contains its number.
 
-    Facts are added or, with `key`, replace earlier ones; results that change replace and remove rows by their key. The table is made if
-    it is not there; columns that results have since then are added to it. After every `compact_every` commits small files are united,
-    and those that are not part of the table for a week are removed; 0 leaves them.
+    Facts are added or, with `key`, replace earlier ones; results that change replace and remove rows by their key; `append_only=True`
+    refuses those. The table is created if it does not exist, and new columns of the results are added to it. With `roll`, epochs wait up to
+    that long and become one commit; when a run ends, all waiting epochs are committed. A table that is created here keeps its earlier
+    versions for `history`: the more versions there are, the longer a commit takes. After every `compact_every` commits, small files are
+    merged and files that no version needs are removed; 0 disables this.
 
-    >>> str(delta("lake/views_per_url"))
+    >>> str(delta("lake/views_per_url", roll="10 seconds"))
     'Delta table lake/views_per_url'
     """
-    return DeltaTarget(Path(directory), key=listed(key), append_only=append_only, compact_every=compact_every)
+    return DeltaTarget(
+        path_of(directory), key=listed(key), append_only=append_only, compact_every=compact_every, **lake_options(roll, history)
+    )

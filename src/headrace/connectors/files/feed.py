@@ -1,4 +1,4 @@
-"""Sends the records of files and streams of lines to a topic of the log."""
+"""A feed of records from files and streams of lines to a topic of the log."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ BadLine = Callable[[int, str], None]
 
 @dataclass(frozen=True)
 class Feed:
-    """How lines become records.
+    """The conversion of lines to records.
 
-    `key` and `time` name fields that say a record's key and time where the topic has no such columns; a field that is not a
-    column is taken out. `separator` stands between key and value in the lines of a topic of bytes. A bad line stops the feed,
-    unless `on_bad` takes it.
+    `key` and `time` name fields with a record's key and time, where the topic has no such columns; a field that is not a column is removed.
+    `separator` separates key and value in the lines of a topic of bytes. A bad line stops the feed, unless `on_bad` takes it.
     """
 
     key: str | None = None
@@ -45,23 +44,23 @@ class Feed:
 
 @dataclass
 class Fed:
-    """How many records were stored, and how many lines were not."""
+    """The number of stored records, and of lines that were not stored."""
 
     stored: int = 0
     skipped: int = 0
 
 
 def feed_ndjson(log: Log, topic: str, lines: Iterable[bytes], feed: Feed) -> Fed:
-    """Send one JSON object a line; for a topic of bytes, each line as it is. Empty lines count for nothing.
+    """Send one JSON object for each line; for a topic of bytes, each line as it is. Empty lines are ignored.
 
-    What `headrace tail` prints can be fed to another topic: `_key`, `_time` and `_tombstone` count, offsets and partitions do not.
+    The output of `headrace tail` can be fed to another topic: `_key`, `_time` and `_tombstone` are used, offsets and partitions are not.
     """
     declared = log.topic(topic)
     _refuse_beside(declared, feed)
     with log.producer(acks=feed.acks) as producer:
         feeding = _Feeding(producer, declared, feed)
         if declared.structured:
-            return feeding.run(json_lines(lines), _Rows(declared, feed, json_reader))
+            return feeding.run(json_lines(lines), Rows(declared, feed, json_reader))
         return feeding.run(plain_lines(lines), _Plain(feed))
 
 
@@ -71,7 +70,7 @@ def feed_csv(log: Log, topic: str, lines: Iterable[str], feed: Feed) -> Fed:
     _refuse_beside(declared, feed)
     known = [*declared.columns.names, *(name for name in (feed.key, feed.time) if name), *RESERVED]
     with log.producer(acks=feed.acks) as producer:
-        return _Feeding(producer, declared, feed).run(csv_lines(lines, known), _Rows(declared, feed, text_reader))
+        return _Feeding(producer, declared, feed).run(csv_lines(lines, known), Rows(declared, feed, text_reader))
 
 
 def feed_parquet(log: Log, topic: str, path: Path, feed: Feed) -> Fed:
@@ -106,15 +105,15 @@ class _Plain:
         return {"value": value, "key": key}
 
 
-class _Rows:
-    """Rows of a topic with columns: checked against their types, so that a bad one is known before anything is sent."""
+class Rows:
+    """Rows of a topic with columns, checked against their types, so that a bad one is known before anything is sent."""
 
-    def __init__(self, topic: Topic, feed: Feed, reader: Callable[[pa.DataType], Reader]) -> None:
+    def __init__(self, topic: Topic, feed: Feed, reader: Callable[[pa.Field], Reader]) -> None:
         self._topic = topic
         self._feed = feed
-        self._readers = {column.name: reader(column.type) for column in topic.columns}
+        self._readers = {column.name: reader(column) for column in topic.columns}
         self._required = [column.name for column in topic.columns if not column.nullable]
-        self._time_reader = json_reader(TIMESTAMP)
+        self._time_reader = reader(pa.field("time", TIMESTAMP))
 
     def __call__(self, row: object) -> dict[str, Any]:
         if not isinstance(row, Mapping):
@@ -152,12 +151,12 @@ class _Rows:
             raise ValueError(f"there is no {name!r} in it")
         return values[name] if name in self._readers else values.pop(name)
 
-    def _moment(self, value: object) -> datetime | int | None:
+    def _moment(self, value: object) -> datetime | None:
         return None if value is None else self._time_reader(value)
 
 
 class _Feeding:
-    """One run: sends records, and tells each line that did not become one."""
+    """One run of a feed: sends records, and reports each line that did not become one."""
 
     def __init__(self, producer: Producer, topic: Topic, feed: Feed) -> None:
         self._producer = producer
@@ -181,7 +180,7 @@ class _Feeding:
         return self.fed
 
     def _settle(self) -> None:
-        """Wait for what was sent, and count it."""
+        """Wait for the sent records, and count them."""
         with suppress(HeadraceError):  # each delivery has its own
             self._producer.flush()
         while self._pending:
@@ -199,14 +198,14 @@ class _Feeding:
             raise SchemaError(
                 f"line {number}: {fact}",
                 why=f"it was not stored; {self.fed.stored:,} records before it were",
-                hint="mend the line and send it and those after it again, or go on without bad lines with --skip-bad",
+                hint="correct the line and send it and those after it again, or continue without bad lines with --skip-bad",
             )
         self.fed.skipped += 1
         self._feed.on_bad(number, fact)
 
 
 def _taken(table: pa.Table, topic: Topic, name: str | None) -> tuple[pa.Table, pa.ChunkedArray | None]:
-    """The column with this name, taken out unless it is one of the topic."""
+    """The column with this name, removed from the table unless it is one of the topic."""
     if name is None:
         return table, None
     if name not in table.column_names:

@@ -1,4 +1,4 @@
-"""Lines of text as values, each with its number; one that cannot be read comes as the error that says why."""
+"""Lines of text as values, each with its number; for a line that cannot be read, the error."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from headrace.core.errors import SchemaError
 
-# A line's number, and what it holds, or the ValueError that says why it holds nothing.
+# The number of a line, and its value, or the ValueError that says why it has none.
 Line = tuple[int, Any]
 
 
 def plain_lines(lines: Iterable[bytes]) -> Iterator[Line]:
-    """Lines as they are, without their end; empty ones are left out."""
+    """Lines as they are, without their line ends; empty ones are left out."""
     for number, line in enumerate(lines, 1):
         stripped = line.removesuffix(b"\n").removesuffix(b"\r")
         if stripped:
@@ -22,7 +22,7 @@ def plain_lines(lines: Iterable[bytes]) -> Iterator[Line]:
 
 
 def json_lines(lines: Iterable[bytes]) -> Iterator[Line]:
-    """One JSON value a line.
+    """One JSON value for each line.
 
     >>> list(json_lines([b'{"a": 1}', b"", b"[2]"]))
     [(1, {'a': 1}), (3, [2])]
@@ -55,4 +55,4 @@ def csv_lines(lines: Iterable[str], known: Collection[str]) -> Iterator[Line]:
         if row is None:
             return
         wrong = None in row or None in row.values()
-        yield rows.line_num, ValueError(f"it has not the {len(header)} cells of the first line") if wrong else row
+        yield rows.line_num, ValueError(f"it does not have the {len(header)} cells of the first line") if wrong else row

@@ -1,1 +1,1 @@
-"""Any service that takes requests over HTTP as an output of the engine."""
+"""An HTTP service as an output of the engine."""

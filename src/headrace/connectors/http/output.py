@@ -1,4 +1,4 @@
-"""A service behind a URL as an output of the engine: one request a record, with a key by which the service knows a repetition."""
+"""An HTTP service as an output of the engine: one request for each record, with a key by which the service recognizes a repetition."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from headrace.schema.legible import as_json
 
 @dataclass(frozen=True)
 class HttpOutput:
-    """A service, and the columns of the records that it is sent."""
+    """A service, and the columns of the records sent to it."""
 
     target: HttpService
     columns: pa.Schema
 
     def prepare(self, tasks: int) -> None:
-        """Nobody is asked before there is something to say."""
+        """There is nothing to prepare: the service is asked only when there is a record."""
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         frame = changes.frame.select(self.columns.names)
         refused: dict[int, str] = {}
         for index, body in enumerate(as_json(frame).to_list()):
-            # The run is not in it: a repetition by a later run is the same request.
+            # The run is not part of it: a repetition by a later run is the same request.
             reason = self._sent(f"{writer.name}/{epoch}/{index}", body.encode())
             if reason is not None:
                 refused[index] = reason
@@ -39,21 +39,19 @@ class HttpOutput:
         return True
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """What is answered is done."""
+        """There is nothing to publish: an answered request is done."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        """Only the service knows what it has done."""
+        """None: only the service knows what it has done."""
         return None
 
     def _sent(self, key: str, body: bytes) -> str | None:
-        """Send a record until it is answered; why it was refused, if it was."""
+        """Send a record until it is answered; returns the reason if it was refused."""
         failpoints.reach("http.request.before")
         try:
             status, said = patiently(self.target.patience, lambda: self._asked(key, body), (Away,))
         except Away as error:
-            raise ConnectorError(
-                f"{self.target} failed: {error}", hint="look at the service; the epoch is sent again by the next run"
-            ) from error
+            raise ConnectorError(f"{self.target} failed: {error}", hint="check the service; the next run sends the epoch again") from error
         failpoints.reach("http.request.after")
         return None if status < 400 else f"answered {status}: {said}"
 

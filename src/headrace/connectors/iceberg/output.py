@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,17 +15,22 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.upsert_util import create_match_filter
 
+from headrace.connectors.client_cache import ClientCache
 from headrace.connectors.evolution import added
 from headrace.connectors.iceberg.declaration import IcebergTarget
-from headrace.connectors.kept import Kept
 from headrace.connectors.output import Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.connectors.staging import REMOVED
 
 _log = logging.getLogger(__name__)
 _MOST_REWRITTEN = 256 << 20
-_PROPERTIES = {"commit.manifest-merge.enabled": "true"}
-_catalogs = Kept[SqlCatalog](close=SqlCatalog.close)
+_PROPERTIES = {
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+_FILES, _SIZE = "total-data-files", "total-files-size"
+_catalogs = ClientCache[SqlCatalog](close=SqlCatalog.close)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class IcebergOutput(StagedOutput):
     columns: pa.Schema
     key: tuple[str, ...]
 
-    def prepare(self, tasks: int) -> None:
+    def make(self) -> None:
         self.target.warehouse.mkdir(parents=True, exist_ok=True)
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(self.target.table.rpartition(".")[0])
@@ -43,6 +49,10 @@ class IcebergOutput(StagedOutput):
         if new := added(table.schema().as_arrow(), _widened(self.columns), self.target):
             with table.update_schema() as change:
                 change.union_by_name(pa.schema(new))
+
+    @property
+    def roll(self) -> timedelta | None:  # type: ignore[override] # it is the target's
+        return self.target.roll
 
     @property
     def staged_in(self) -> Path:
@@ -65,22 +75,28 @@ class IcebergOutput(StagedOutput):
         kept = rows.filter(~pc.field(REMOVED)).drop_columns([REMOVED])
         if gone.num_rows:
             with warnings.catch_warnings():
-                # A row that came and went between two epochs was never there.
+                # A row that was added and removed between two epochs never existed for readers.
                 warnings.filterwarnings("ignore", "Delete operation did not match any records")
                 transaction.delete(create_match_filter(gone, list(self.key)))
         if kept.num_rows:
             transaction.upsert(kept, join_cols=list(self.key))
 
     def _compact(self) -> None:
-        """Write a table of many small files anew as one, in one transaction; pyiceberg has no way to unite a part of them."""
+        """Rewrite a table of many small files as one, in one transaction; pyiceberg cannot merge a part of them."""
         table, every = self._table(), self.target.compact_every
-        files = table.inspect.files() if every else None
-        if files is None or files.num_rows < every or pc.sum(files["file_size_in_bytes"]).as_py() > _MOST_REWRITTEN:
+        snapshot = table.current_snapshot()
+        if not every or snapshot is None or snapshot.summary is None:
+            return
+        oldest = datetime.now(UTC) - self.target.history
+        if sum(known.timestamp_ms < oldest.timestamp() * 1000 for known in table.metadata.snapshots) > every:
+            table.maintenance.expire_snapshots().older_than(oldest).commit()
+        # The snapshot counts its own files; listing them would take longer the more there are.
+        if int(snapshot.summary[_FILES] or 0) < every or int(snapshot.summary[_SIZE] or 0) > _MOST_REWRITTEN:
             return
         try:
             table.overwrite(table.scan().to_arrow())
         except CommitFailedException as error:
-            # Somebody else changed the table meanwhile; the next time does.
+            # Another writer changed the table meanwhile; the next commit tries again.
             _log.info("the small files of %s stay for now: %s", self.target, error)
 
     def _table(self) -> Table:
@@ -94,7 +110,7 @@ class IcebergOutput(StagedOutput):
 
 
 def _widened(columns: pa.Schema) -> pa.Schema:
-    """The columns as Iceberg holds them: its whole numbers have 32 bits or more."""
+    """The columns as Iceberg stores them: its integers have at least 32 bits."""
     return pa.schema([column.with_type(pa.int32()) if column.type in (pa.int8(), pa.int16()) else column for column in columns])
 
 

@@ -1,4 +1,4 @@
-"""Kafka's clients as this package uses them: one of a kind a process, and errors that say what to do."""
+"""Kafka's clients as this package uses them: one of each kind in a process, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from headrace.core.secret import Secret
 
 TIMEOUT = 30.0
 _ONCE, _PAUSE = 5.0, 0.1
-# What ends by itself: brokers that are away or begin anew; _NOENT, no partition had a leader when the client looked;
-# UNSTABLE_OFFSET_COMMIT, a transaction is about to commit; UNKNOWN_LEADER_EPOCH and FENCED_LEADER_EPOCH, the client and a broker that
-# has just started do not know yet of the same election.
+# Errors that pass on their own: brokers that are away or restart; _NOENT, no partition had a leader when the client looked;
+# UNSTABLE_OFFSET_COMMIT, a transaction is about to commit; UNKNOWN_LEADER_EPOCH and FENCED_LEADER_EPOCH, the client and a broker that has
+# just started do not yet know of the same election.
 _PASSING = ("_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_WAIT_COORD", "_NOENT", "REQUEST_TIMED_OUT",
             "NETWORK_EXCEPTION", "BROKER_NOT_AVAILABLE", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "NOT_COORDINATOR",
             "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "UNSTABLE_OFFSET_COMMIT",
@@ -31,7 +31,7 @@ _refusals: dict[str, str] = {}
 
 
 def consumer(source: KafkaTopic, group: str) -> Any:
-    """This process's consumer for a source. It belongs to the group only to commit; partitions are assigned by hand."""
+    """This process's consumer for a source. It belongs to the group only to commit; partitions are assigned explicitly."""
     from confluent_kafka import Consumer
 
     return _one("consumer", source, group, lambda: Consumer({**client_settings(source),
@@ -40,12 +40,13 @@ def consumer(source: KafkaTopic, group: str) -> Any:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
-        # A position that retention has removed is an error, never another place.
+        # A position that retention has removed is an error, never replaced by another position.
         "auto.offset.reset": "error",
         "fetch.wait.max.ms": 100,
-        # Ranges end somewhere: what is fetched behind them was for nothing.
+        # Ranges have an end: records fetched after it would be wasted.
         "queued.min.messages": 20_000,
-        # When so many wait the client looks again after this, and not after a second: that made reading eight times as slow.
+        # With this many records waiting, the client fetches again after this interval instead of a second, which made reading eight times
+        # as slow.
         "fetch.queue.backoff.ms": 2,
         "error_cb": partial(_heard, source),
     }, logger=_log))  # fmt: skip
@@ -61,7 +62,7 @@ def admin(source: KafkaTopic) -> Any:
 
 @contextmanager
 def told(source: KafkaTopic, what: str) -> Iterator[None]:
-    """Turn the client's errors into ours."""
+    """Convert the client's errors into ours."""
     from confluent_kafka import KafkaException
 
     try:
@@ -71,7 +72,7 @@ def told(source: KafkaTopic, what: str) -> Iterator[None]:
 
 
 def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answer:
-    """Ask again, for as long as the source's patience, where the brokers are away or busy: they choose a leader, or start."""
+    """Repeat a request, for as long as the source's patience, while the brokers are away or busy: they elect a leader, or start."""
     from confluent_kafka import KafkaException
 
     deadline = time.monotonic() + source.patience.total_seconds()
@@ -79,7 +80,7 @@ def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answe
         try:
             return ask()
         except KafkaException as error:
-            # Why brokers did not let it in is heard only by who asks for it.
+            # The reason for a refused connection arrives only in the background.
             admin(source).poll(0)
             cause = error.args[0]
             if source.servers in _refusals or not passing(cause) or time.monotonic() > deadline:
@@ -88,17 +89,38 @@ def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answe
 
 
 def topic_of(source: KafkaTopic) -> Any:
-    """What the brokers say of a topic; that it is not there is an `error` of it."""
+    """The brokers' description of a topic; its `error` says if it does not exist."""
     return patiently(source, "looking for", lambda: admin(source).list_topics(source.topic, within(source)).topics[source.topic])
 
 
+def topic_id(source: KafkaTopic) -> str:
+    """The id that the brokers gave a topic when it was created: another one of the same name has a different id."""
+    from confluent_kafka import KafkaException, TopicCollection
+
+    def ask() -> str:
+        answers = admin(source).describe_topics(TopicCollection([source.topic]), request_timeout=within(source))
+        return str(answers[source.topic].result(TIMEOUT).topic_id)
+
+    try:
+        return patiently(source, "looking for", ask)
+    except ConnectorError as error:
+        cause = error.__cause__
+        if isinstance(cause, KafkaException) and cause.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+            raise missing(source, cause.args[0].str()) from error
+        raise
+
+
+def missing(source: KafkaTopic, why: str) -> ConnectorError:
+    return ConnectorError(f"there is no topic {source.topic!r} on {source.servers}: {why}", hint="create it, or correct its name")
+
+
 def within(source: KafkaTopic) -> float:
-    """How many seconds one question may take: few, for between them is heard why a client is not let in."""
+    """The seconds that one request may take: few, because the reason for a refused connection is read between requests."""
     return min(_ONCE, source.patience.total_seconds())
 
 
 def passing(cause: Any) -> bool:
-    """Whether an error is of the kind that ends by itself."""
+    """Whether an error passes on its own."""
     return cause.retriable() or cause.name() in _PASSING
 
 
@@ -106,12 +128,12 @@ def failure(source: KafkaTopic, what: str, why: str) -> ConnectorError:
     refused = _refusals.pop(source.servers, None)
     return ConnectorError(
         f"{what} topic {source.topic!r} on {source.servers} failed: {why}{f' ({refused})' if refused else ''}",
-        hint="look at the brokers, and at settings=",
+        hint="check the brokers, and settings=",
     )
 
 
 def _heard(source: KafkaTopic, error: Any) -> None:
-    """Keep what a client is told in the background, if it says that the client is not let in."""
+    """Keep an error that a client receives in the background, if it says that the connection was refused."""
     if error.name() == "_AUTHENTICATION":
         _refusals[source.servers] = error.str()
 

@@ -1,4 +1,4 @@
-"""Keys of records back from the bytes that Kafka's usual serializers give: what a tombstone says is all in its key."""
+"""Keys of records, decoded from the bytes of Kafka's usual serializers: a tombstone has nothing but its key."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.core.schema import declared_type
+from headrace.core.values import column_of
+
 _FLOATS = {pa.float32(): ">f", pa.float64(): ">d"}
 
 
 def decode_key(key: bytes, columns: Sequence[pa.Field]) -> Mapping[str, Any]:
     """The values of the key columns; raises `ValueError` with what is wrong.
 
-    Several columns are a JSON array, and an object with all of them is understood, too.
+    Several columns are a JSON array; an object with all of them is accepted, too.
 
     >>> decode_key((7).to_bytes(8), [pa.field("n", pa.int64())])
     {'n': 7}
@@ -28,7 +31,7 @@ def decode_key(key: bytes, columns: Sequence[pa.Field]) -> Mapping[str, Any]:
         values = [parsed[name] for name in names]
     elif len(columns) > 1:
         if not isinstance(parsed, list) or len(parsed) != len(columns):
-            raise ValueError(f"the key is no JSON of {', '.join(names)}")
+            raise ValueError(f"the key is not JSON with {', '.join(names)}")
         values = parsed
     else:
         values = [_plain(key, columns[0].type)]
@@ -52,11 +55,9 @@ def _plain(key: bytes, kind: pa.DataType) -> Any:
 
 def _cast(value: Any, column: pa.Field) -> Any:
     try:
-        if pa.types.is_timestamp(column.type) and isinstance(value, str):
-            return pa.scalar(value).cast(column.type).as_py()
-        return pa.scalar(value, column.type).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise ValueError(f"the key has no {column.type} for {column.name}") from error
+        return column_of([value], column)[0].as_py()
+    except ValueError as error:
+        raise ValueError(f"the key has no {declared_type(column)} for {column.name}: {error}") from error
 
 
 def _parsed(key: bytes) -> Any:

@@ -7,27 +7,30 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from headrace.connectors.kafka.channel import ProducerLost, Records, write
 from headrace.connectors.kafka.client import TIMEOUT, admin, failure, topic_of
 from headrace.connectors.kafka.declaration import KafkaTopic
-from headrace.connectors.kafka.note import noted
+from headrace.connectors.kafka.epoch_producer import KeyedValues, ProducerLost, write
+from headrace.connectors.kafka.writer_epoch import epoch_of
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.patience import patiently
 from headrace.core.keys import encode_keys
 from headrace.schema.formats import Json
 from headrace.schema.legible import as_json
 
-# What Kafka's clients send at most, unless `settings` say otherwise, with room for what stands around a record.
+# The largest request of Kafka's clients, unless `settings` say otherwise, less some room for a record's headers.
 _LARGEST, _AROUND = 1_000_000, 512
 
 
 @dataclass(frozen=True)
 class KafkaOutput:
-    """A topic, the columns that its records hold, and the key by which they replace each other."""
+    """A topic, the columns of its records, and the key by which they replace each other."""
 
     target: KafkaTopic
     columns: pa.Schema
     key: tuple[str, ...]
+
+    def reach(self) -> None:
+        topic_of(self.target)
 
     def prepare(self, tasks: int) -> None:
         from confluent_kafka import KafkaException
@@ -49,11 +52,11 @@ class KafkaOutput:
         most = int(str(self.target.settings.get("message.max.bytes", _LARGEST)))
         large = [place for place, value in enumerate(values) if len(value) + len(keys[place] or b"") > most - _AROUND]
         if large:
-            dead(frame[large], [f"it is larger than the {most:,} bytes that Kafka takes"] * len(large))
+            dead(frame[large], [f"it is larger than the {most:,} bytes that Kafka accepts"] * len(large))
         gone = set(removed.arg_true()) if removed is not None else set()
         left = set(large) - gone
         places = [place for place in range(frame.height) if place not in left]
-        records = Records([keys[place] for place in places], [None if place in gone else values[place] for place in places])
+        records = KeyedValues([keys[place] for place in places], [None if place in gone else values[place] for place in places])
 
         try:
             return patiently(self.target.patience, lambda: write(self.target, writer, epoch, records), (ProducerLost,))
@@ -61,10 +64,10 @@ class KafkaOutput:
             raise failure(self.target, "writing to", str(error)) from error
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """What is committed is seen at once."""
+        """There is nothing to publish: committed records are visible at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        epoch = -1 if self.target.at_least_once else noted(self.target, writer).epoch
+        epoch = -1 if self.target.at_least_once else epoch_of(self.target, writer).epoch
         return None if epoch < 0 else epoch
 
     def _keys(self, frame: pl.DataFrame) -> list[bytes | None]:

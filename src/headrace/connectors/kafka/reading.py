@@ -1,4 +1,4 @@
-"""Reads ranges of offsets from Kafka, whole or not at all."""
+"""Reads of offset ranges from Kafka, each complete or an error."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _WAIT = 0.05
 
 
 def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]]:
-    """All records of some partitions, each from an offset up to another; several partitions come mixed, each in its order.
+    """All records of some partitions, each from one offset up to another; several partitions are interleaved, each in its order.
 
-    The end of a range must be below the broker's end: then a later record, or the end of the partition, shows that nothing is missing
-    also where the last offsets are those of transaction markers, of aborted records, or were compacted away.
+    The end of a range must be below the broker's end. Then a later record, or the end of the partition, proves that nothing is missing,
+    even where the last offsets are transaction markers or aborted records, or were compacted away.
     """
     from confluent_kafka import TopicPartition
 
-    reading = Reading(source, spans)
+    reading = RangeReading(source, spans)
     if not reading.open:
         return
     client = consumer(source, group)
@@ -40,13 +40,21 @@ def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]
             if kept:
                 yield kept
     finally:
-        # One that was closed meanwhile has nothing to give back.
+        # A consumer that was closed meanwhile has nothing to release.
         with suppress(RuntimeError):
             client.unassign()
 
 
-class Reading:
-    """How far each partition is."""
+class OutOfRange(ConnectorError):
+    """A partition does not have the offset that is to be read next."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(f"partition {partition} of topic {topic!r} does not have offset {offset}")
+        self.partition, self.offset = partition, offset
+
+
+class RangeReading:
+    """The position in each partition."""
 
     def __init__(self, source: KafkaTopic, spans: Spans) -> None:
         self._source = source
@@ -57,11 +65,11 @@ class Reading:
 
     @property
     def left(self) -> int:
-        """How many records are missing, at most."""
+        """The number of missing records, at most."""
         return sum(self._ends[partition] - self._places[partition] for partition in self.open)
 
     def taken(self, found: list[Any]) -> list[Any]:
-        """The records that belong to the ranges, of what a client gave."""
+        """The records that belong to the ranges, of those that a client returned."""
         events = [message for message in found if message.error() is not None]
         kept = [message for message in found if message.error() is None] if events else found
         if kept:
@@ -69,7 +77,7 @@ class Reading:
         elif time.monotonic() - self._heard_at > self._source.patience.total_seconds():
             raise failure(self._source, "reading", f"no answer for {spelled(self._source.patience)} at offsets {self._places}")
         inside = self._inside(kept)
-        # After the records: the end of a partition comes behind its last ones, often in the same answer.
+        # After the records: the end of a partition follows its last records, often in the same answer.
         for event in events:
             self._event(event)
         return inside
@@ -104,10 +112,6 @@ class Reading:
             if partition in self.open and message.offset() >= self._ends[partition]:
                 self._reached(partition, message.offset())
         elif error.code() in (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):  # noqa: SLF001 - its public name
-            raise ConnectorError(
-                f"topic {self._source.topic!r}, partition {partition} no longer has offset {self._places.get(partition)}",
-                why="retention removed records that the job has not read",
-                hint="keep records for longer (retention.ms), or begin the job anew",
-            )
+            raise OutOfRange(self._source.topic, partition, self._places[partition])
         elif error.fatal() or not passing(error):
             raise failure(self._source, "reading", error.str())

@@ -1,4 +1,4 @@
-"""Kafka's records as Arrow batches: the decoded value, what stands around it, and what is wrong with those that are bad."""
+"""Kafka's records as Arrow batches: the decoded value, key, time and headers, and the problem of each bad record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOMBSTONE = "the record has no value (a tombstone)"
 
 
 class Records:
-    """Makes batches of records, in the columns that a stream declares and `_partition`, `_offset`, `_problem`, `_record`."""
+    """Converts records to batches, with the columns that a stream declares and `_partition`, `_offset`, `_problem`, `_record`."""
 
     def __init__(self, source: KafkaTopic, columns: pa.Schema) -> None:
         self._source = source
@@ -67,7 +67,7 @@ class Records:
                 try:
                     removed[place] = decode_key(message.key() or b"", fields)
                 except ValueError as error:
-                    bad[place] = f"a tombstone whose key says nothing: {error}"
+                    bad[place] = f"a tombstone whose key cannot be read: {error}"
                     continue
                 bad.pop(place, None)
         columns[OP] = pa.array(np.array([-1 if place in removed else 1 for place in range(len(messages))], np.int8))
@@ -123,7 +123,7 @@ def _keys(messages: Sequence[Any], kind: pa.DataType, bad: dict[int, str]) -> pa
 
 def _timestamps(messages: Sequence[Any], kind: pa.DataType, bad: dict[int, str]) -> pa.Array:
     stamps = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
-    # Without one (a broker of before 0.10) Kafka says -1.
+    # Without a timestamp (a broker before 0.10), Kafka returns -1.
     return pa.array(stamps * 1000, mask=stamps < 0).cast(TIMESTAMP)
 
 
@@ -139,7 +139,7 @@ _AROUND: dict[str, Callable[[Sequence[Any], pa.DataType, dict[int, str]], pa.Arr
 
 
 def _shown(message: Any) -> str:
-    """A record as JSON that says everything of it; bytes that are no text stand as base64."""
+    """A record as complete JSON; bytes that are not text are base64."""
     headers = [[name, _legible(value)] for name, value in message.headers() or ()]
     content = {"key": _legible(message.key()), "value": _legible(message.value()), "timestamp": message.timestamp()[1], "headers": headers}
     return json.dumps(content, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A topic of the embedded log as an output of the engine: the epoch stands in the header of the records it appends."""
+"""A topic of the embedded log as an output of the engine: the epoch is in the header of the records that it appends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogOutput:
     key: tuple[str, ...] = ()
 
     def prepare(self, tasks: int) -> None:
-        """Topics of a job are made with it."""
+        """Does nothing: topics of a job are created with the job."""
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         log = opened(self.directory)
@@ -39,8 +39,8 @@ class LogOutput:
                 frame.select(wanted).to_arrow(),
                 writer=writer.name,
                 epoch=epoch,
-                # The records of a key are always with the same task, and so in the same partition.
-                partition=writer.task % topic.partitions,
+                # The records of a key are always in the same task, and so in the same partition.
+                partition=writer.part_of(topic.partitions),
                 generation=writer.generation,
             )
         except Fenced as error:
@@ -48,7 +48,7 @@ class LogOutput:
         return not any(part.repeated for part in stored)
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """What is appended is seen at once."""
+        """There is nothing to publish: appended records are visible at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
         found = opened(self.directory).last_epochs(self.topic, writer.name).values()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headrace.core.schema import ddl
 from headrace.log import Log
-from headrace.log.cursor import Cursor
+from headrace.log.files.cursor import Cursor
 
 FORMAT = "headrace_log"
 
@@ -24,7 +24,7 @@ def source() -> type:
     """
     from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-    class Reader(DataSourceStreamReader):
+    class TopicReader(DataSourceStreamReader):
         def __init__(self, path: str, topic: str, start: str) -> None:
             self._path, self._topic, self._start = path, topic, start
 
@@ -40,7 +40,7 @@ def source() -> type:
         def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
             return read(opened(self._path), self._topic, partition.value)
 
-    class Source(DataSource):
+    class LogSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return FORMAT
@@ -48,26 +48,26 @@ def source() -> type:
         def schema(self) -> str:
             return ddl(opened(self.options["path"]).topic(self.options["topic"]).columns)
 
-        def streamReader(self, schema: object) -> Reader:  # noqa: N802
-            return Reader(self.options["path"], self.options["topic"], self.options.get("start", "beginning"))
+        def streamReader(self, schema: object) -> TopicReader:  # noqa: N802
+            return TopicReader(self.options["path"], self.options["topic"], self.options.get("start", "beginning"))
 
-    return Source
+    return LogSource
 
 
 def options(path: Path, topic: str, start: str | Mapping[int, int] = "beginning") -> dict[str, str]:
-    """The options that name a topic, and where to begin."""
+    """The options that name a topic, and the start."""
     return {"path": str(path), "topic": topic, "start": start if isinstance(start, str) else json.dumps(start)}
 
 
 def offsets(log: Log, topic: str, place: str) -> dict[str, int]:
-    """Where each partition begins or ends now, or the offsets that were given. Keys are text: Spark keeps offsets as JSON."""
+    """The present start or end of each partition, or the given offsets. Keys are text: Spark stores offsets as JSON."""
     if place.startswith("{"):
         return dict(json.loads(place))
     return {str(partition): offset for (_, partition), offset in log.consumer(topic, start=place).positions().items()}
 
 
 def spans(start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """(partition, first offset, end) of all that is new."""
+    """(partition, first offset, end) of all new records."""
     return [(int(index), start.get(index, 0), last) for index, last in end.items() if last > start.get(index, 0)]
 
 
@@ -80,11 +80,11 @@ def read(log: Log, topic: str, span: tuple[int, int, int]) -> Iterator[pa.Record
         batches = cursor.read(columns=tuple(declared.columns.names), until=end)
         yield from batches
         if not batches and cursor.offset < end:
-            # A transaction is open here. It ends, or times out; what comes after it must not be skipped.
+            # A transaction is open here. It ends, or times out; the records after it must not be skipped.
             log.clock.sleep(0.02)
 
 
 @cache
 def opened(path: str) -> Log:
-    """One log a process."""
+    """One log for each process."""
     return Log(path)

@@ -1,1 +1,1 @@
-"""A directory of Parquet files as an output of the engine: tasks stage an epoch, the driver puts a file there."""
+"""A directory of Parquet files as an output of the engine: tasks stage an epoch, the driver renames its file into place."""

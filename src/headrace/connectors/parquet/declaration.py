@@ -9,19 +9,29 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.connectors.targets import FactsOnly
+from headrace.connectors.targets import AT_ONCE, STAGED, path_of
 from headrace.core.durations import Duration, duration
+from headrace.core.promise import Promise, Takes
 
 if TYPE_CHECKING:
     from headrace.connectors.parquet.output import ParquetOutput
 
 
 @dataclass(frozen=True)
-class ParquetFiles(FactsOnly):
+class ParquetFiles:
     """A directory of Parquet files; see `parquet`."""
 
     directory: Path
     roll: timedelta | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def promise(self) -> Promise:
+        mechanism = f"{STAGED} renames one file into place, with `roll=` one file for several epochs"
+        return Promise(Takes.FACTS, "exactly once", mechanism, AT_ONCE)
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Parquet has every type of a stream."""
@@ -39,10 +49,10 @@ class ParquetFiles(FactsOnly):
 def parquet(directory: str | Path, *, roll: Duration | None = None) -> ParquetFiles:
     """A directory as the target of a sink of facts, exactly once: one Parquet file for each epoch that has any.
 
-    With `roll` there are fewer and larger files: epochs wait up to so long, or until they make 64 MiB, and come as one file; when a run
-    ends, all of them come. A file is there whole or not at all, and stays as it is. Readers take `*.parquet`.
+    With `roll` there are fewer and larger files: epochs wait up to that long, or until they make 64 MiB, and become one file; when a run
+    ends, all waiting epochs are written. A file appears as a whole or not at all, and never changes. Readers read `*.parquet`.
 
     >>> str(parquet("exports/views", roll="10 minutes"))
     'Parquet files in exports/views'
     """
-    return ParquetFiles(Path(directory), None if roll is None else duration(roll))
+    return ParquetFiles(path_of(directory), None if roll is None else duration(roll))

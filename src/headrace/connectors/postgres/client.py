@@ -1,4 +1,4 @@
-"""PostgreSQL's client as this package uses it: one connection a process and database, made anew when it is lost."""
+"""PostgreSQL's client as this package uses it: one connection for each process and database, renewed when it is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from headrace.connectors.kept import Kept
+from headrace.connectors.client_cache import ClientCache
 from headrace.connectors.patience import patiently
 from headrace.connectors.postgres.declaration import PostgresTable
 from headrace.core.errors import ConnectorError
@@ -19,22 +19,22 @@ Answer = TypeVar("Answer")
 _SETTINGS: dict[str, Any] = {
     "application_name": "headrace",
     "connect_timeout": 10,
-    # A writer that lost its server learns of it.
+    # A writer that lost its server is told.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
 }
-# Who is not let in, or asks for what there is not, need not ask again.
+# A refused login, or a request for something that does not exist, need not be repeated.
 _FINAL = ("28", "3D", "42", "0A")
-# A session that was ended because its writer stood still is of neither kind.
+# A session that was ended because its writer was frozen is of neither kind.
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
-# A writer that was frozen in its transaction gives the locks back.
+# A writer that was frozen in its transaction releases its locks.
 _IDLE = "60s"
-_connections = Kept[Connection](close=psycopg.Connection.close)
+_connections = ClientCache[Connection](close=psycopg.Connection.close)
 
 
 def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], Answer]) -> Answer:
-    """Do work that may be repeated; where the server is away or busy it is begun again, on a new connection."""
+    """Do work that may be repeated; where the server is away or busy it is started again, on a new connection."""
 
     def attempt() -> Answer:
         try:
@@ -43,13 +43,13 @@ def repeatedly(target: PostgresTable, what: str, work: Callable[[Connection], An
             forget(target)
             state = error.sqlstate or ""
             if isinstance(error, psycopg.ProgrammingError) or state[:2] in _FINAL or "authentication failed" in str(error):
-                raise _failure(target, what, error, "look at the table, and at dsn=") from error
+                raise _failure(target, what, error, "check the table, and dsn=") from error
             raise
 
     try:
         return patiently(target.patience, attempt, _AWAY)
     except _AWAY as error:
-        raise _failure(target, what, error, "look at the server; the job goes on from its last epoch when started again") from error
+        raise _failure(target, what, error, "check the server; the job continues from its last epoch when it is started again") from error
 
 
 def forget(target: PostgresTable) -> None:
@@ -62,7 +62,7 @@ def _connected(target: PostgresTable) -> Connection:
 
 
 def _connect(target: PostgresTable) -> Connection:
-    # What the user's own words say comes first.
+    # The user's own options take precedence.
     connection = psycopg.connect(autocommit=True, **{**_SETTINGS, **conninfo_to_dict(target.dsn.reveal())})
     connection.execute("SET client_min_messages = warning")
     # Moments are written without their zone.

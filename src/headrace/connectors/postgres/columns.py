@@ -17,7 +17,7 @@ _TYPES = {
     "double": "double precision", "string": "text", "binary": "bytea", "date": "date", "timestamp": "timestamp with time zone",
     "timestamp_ntz": "timestamp without time zone", "bool": "boolean",
 }  # fmt: skip
-# A column that is there may be wider than what is written to it. Text goes into any type that reads it.
+# An existing column may be wider than the values written to it. Text goes into any type that parses it.
 _WIDER = {
     "smallint": ("integer", "bigint", "numeric"), "integer": ("bigint", "numeric"), "bigint": ("numeric",),
     "real": ("double precision", "numeric"), "double precision": ("numeric",), "jsonb": ("json",),
@@ -39,7 +39,7 @@ def type_of(column: pa.Field) -> str:
 
 
 def fits(column: pa.Field, present: str) -> bool:
-    """Whether a column of the type `present`, as PostgreSQL names it, takes the values of a column.
+    """Whether a column of the type `present`, as PostgreSQL names it, can store the values of a column.
 
     >>> fits(pa.field("n", pa.int32()), "bigint"), fits(pa.field("n", pa.int64()), "integer")
     (True, False)
@@ -51,7 +51,7 @@ def fits(column: pa.Field, present: str) -> bool:
 
 
 def as_csv(table: pa.Table) -> memoryview:
-    """Rows as COPY reads them: what is null is empty, and text stands in quotes."""
+    """Rows as COPY reads them: null is empty, and text is quoted."""
     for index, column in enumerate(table.schema):
         if pa.types.is_nested(column.type):
             table = table.set_column(index, column.name, _texts(table.column(index), _json))
@@ -60,7 +60,7 @@ def as_csv(table: pa.Table) -> memoryview:
         elif pa.types.is_string(column.type) or pa.types.is_decimal(column.type):
             table = table.set_column(index, column.name, table.column(index).cast(pa.string()))
         elif pa.types.is_timestamp(column.type) and column.type.tz is not None:
-            # To write the zone with each took seven eighths of the time of all columns: the connection's is UTC.
+            # Writing the zone with each value took seven eighths of the time of all columns: the connection's zone is UTC.
             table = table.set_column(index, column.name, table.column(index).cast(pa.timestamp("us")))
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, sink, _OPTIONS)

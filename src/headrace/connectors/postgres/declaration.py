@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.connectors.targets import need_client
+from headrace.connectors.targets import need_client, need_text
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.names import Names, listed
+from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """Which table, of which database, and how it is written; see `postgres`."""
+    """The table, its database, and how it is written; see `postgres`."""
 
     table: str
     dsn: Secret
@@ -30,16 +31,21 @@ class PostgresTable:
     patience: timedelta = timedelta(minutes=2)
 
     def __post_init__(self) -> None:
-        if not all(self.table.split(".")) or self.table.count(".") > 1:
-            raise SettingsError(f"{self.table!r} is no name of a table", hint='"table", or "schema.table"')
+        if not isinstance(self.table, str) or not all(self.table.split(".")) or self.table.count(".") > 1:
+            raise SettingsError(f"{self.table!r} is not a name of a table", hint='"table", or "schema.table"')
         if self.append_only and self.key:
             raise SettingsError(
-                f"table {self.table!r} is append_only and has a key", why="rows of a key replace each other", hint="leave one of them away"
+                f"table {self.table!r} is append_only and has a key", why="rows of a key replace each other", hint="leave one of them out"
             )
 
     @property
-    def replaces(self) -> bool:
-        return True
+    def promise(self) -> Promise:
+        return Promise(
+            Takes.FACTS if self.append_only else Takes.LATEST,
+            "exactly once",
+            "rows and the epoch of the task in one transaction",
+            "a task's epoch at once",
+        )
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the table cannot have these columns, or PostgreSQL's client is missing: before anything runs."""
@@ -70,13 +76,15 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
 ) -> PostgresTable:
     """A table of PostgreSQL as the target of a sink, exactly once.
 
-    Results of a table replace and remove rows by their key, or by `key`; facts are added or, with `key`, replace earlier ones. The table
-    is made if it is not there, unless `create=False`; one that is there must have the columns, and a unique key. Beside it stands
-    `headrace_epochs`, which is written in the same transactions. `dsn` is PostgreSQL's own (`postgresql://user:password@host/database`)
-    and shows nowhere. A server that is away is waited for as long as `patience`.
+    Results of a table replace and remove rows by their key, or by `key`; facts are added or, with `key`, replace earlier ones. The table is
+    created if it does not exist, unless `create=False`; an existing one must have the columns, and a unique key. The table
+    `headrace_epochs` next to it is written in the same transactions. `dsn` is PostgreSQL's own (`postgresql://user:password@host/database`)
+    and is never shown. The job waits for a server that is away as long as `patience`.
 
     >>> postgres("views_per_url", dsn="postgresql://writer:s3same@localhost/shop")
     PostgresTable(table='views_per_url', dsn=Secret(***), key=(), ...)
     """
+    if not isinstance(dsn, Secret):
+        need_text("dsn", dsn, "postgresql://user:password@host/database")
     hidden = dsn if isinstance(dsn, Secret) else Secret(dsn)
     return PostgresTable(table, hidden, listed(key), append_only, create, duration(patience))

@@ -1,4 +1,4 @@
-"""The tables that a sink writes to: made where they are missing, checked where they are there."""
+"""The tables that a sink writes to: created where they are missing, checked where they exist."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def qualified(table: str, other: str | None = None) -> sql.Identifier:
 
 
 def prepared(connection: Connection, *, target: PostgresTable, columns: pa.Schema, key: tuple[str, ...]) -> None:
-    """See to it that a table takes these columns, of which `key` tells rows apart, and that epochs can be noted beside it."""
+    """Make sure that a table accepts these columns, with `key` as the identity of rows, and that epochs can be recorded next to it."""
     name = qualified(target.table).as_string(connection)
     with connection.transaction():
-        # Two jobs may begin at once, and PostgreSQL makes tables one after the other only if told so.
+        # Two jobs may begin at once, and PostgreSQL creates tables one after the other only if told so.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('headrace'))")
         connection.execute(
             sql.SQL(f"CREATE TABLE IF NOT EXISTS {{}} ({_EPOCH_COLUMNS}, PRIMARY KEY (sink, task))").format(qualified(target.table, EPOCHS))
@@ -71,7 +71,7 @@ def _check_columns(target: PostgresTable, columns: pa.Schema, present: dict[str,
         kind, _ = present[column.name]
         if not fits(column, kind):
             raise SchemaError(
-                f"column {column.name!r} of {target} is {kind}, what is written to it is {type_of(column)}",
+                f"column {column.name!r} of {target} is {kind}, the results have {type_of(column)}",
                 hint="cast it before the sink, or change the table",
             )
     for name, (_, needed) in present.items():

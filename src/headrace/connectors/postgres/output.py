@@ -23,17 +23,20 @@ from headrace.core import failpoints
 
 _REFUSALS = (psycopg.DataError, psycopg.IntegrityError)
 _PIECE = 1 << 20
-# How long a writer waits for another one of its task before it ends it, if that is of an earlier run.
+# How long a writer waits for another one of its task before it ends that session, if it is of an earlier run.
 _WAIT = "10s"
 
 
 @dataclass(frozen=True)
 class PostgresOutput:
-    """A table, the columns that are written to it, and the key by which rows replace each other."""
+    """A table, the columns written to it, and the key by which rows replace each other."""
 
     target: PostgresTable
     columns: pa.Schema
     key: tuple[str, ...]
+
+    def reach(self) -> None:
+        repeatedly(self.target, "connecting to", lambda connection: connection.execute("SELECT 1"))
 
     def prepare(self, tasks: int) -> None:
         repeatedly(self.target, "preparing", partial(prepared, target=self.target, columns=self.columns, key=self.key))
@@ -42,7 +45,7 @@ class PostgresOutput:
         return repeatedly(self.target, "writing to", lambda connection: self._write(connection, writer, epoch, (changes, dead)))
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """What is committed is seen at once."""
+        """There is nothing to publish: committed rows are visible at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
         statement = sql.SQL("SELECT epoch FROM {} WHERE sink = %s AND task = %s AND epoch >= 0").format(self._epochs)
@@ -63,7 +66,7 @@ class PostgresOutput:
     def _written(self, connection: Connection, writer: Writer, epoch: int, work: tuple[Changes, DeadLetters]) -> bool:
         changes, dead = work
         with connection.transaction():
-            # Who waits for this transaction sees by it of which run it is.
+            # A session that waits for this transaction sees by this lock which run it belongs to.
             connection.execute(
                 "SELECT pg_advisory_xact_lock_shared(%s, %s), set_config('lock_timeout', %s, true)",
                 (_number(writer), writer.generation, _WAIT),
@@ -73,8 +76,8 @@ class PostgresOutput:
             if last >= epoch:
                 return False
             failpoints.reach("postgres.load.before")
-            _bury(changes.kept, self._loaded(connection, changes.kept), dead)
-            self._removed(connection, changes.gone)
+            _bury(changes.upserts, self._loaded(connection, changes.upserts), dead)
+            self._removed(connection, changes.deletes)
             connection.execute(
                 sql.SQL("UPDATE {} SET epoch = %s, written_at = now() WHERE sink = %s AND task = %s").format(self._epochs),
                 (epoch, _sink(writer), writer.task),
@@ -99,7 +102,7 @@ class PostgresOutput:
         return epoch
 
     def _loaded(self, connection: Connection, frame: pl.DataFrame) -> dict[int, str]:
-        """Bring rows in; gives back which of them the table refuses, and why."""
+        """Load rows; returns which of them the table refuses, and why."""
         return _by_parts(connection, table_of(frame, self.columns), self._add if not self.key else self._replace)
 
     def _removed(self, connection: Connection, frame: pl.DataFrame) -> None:
@@ -113,7 +116,7 @@ class PostgresOutput:
     def _replace(self, connection: Connection, table: pa.Table) -> None:
         rest = [sql.Identifier(name) for name in self.columns.names if name not in self.key]
         replacing = sql.SQL("UPDATE SET {}").format(sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(name) for name in rest))
-        # In the order of the key an index is walked, not searched for each row: a fifth less time; and writers do not lock crosswise.
+        # In the order of the key, an index is walked, not searched for each row: a fifth less time; and writers do not deadlock.
         statement = sql.SQL("INSERT INTO {} ({names}) SELECT {names} FROM {} ORDER BY {key} ON CONFLICT ({key}) DO {how}")
         self._merge(
             connection, table, statement,
@@ -125,7 +128,7 @@ class PostgresOutput:
         self._merge(connection, table, sql.SQL("DELETE FROM {} AS held USING {} AS gone WHERE {same}"), same=same)
 
     def _merge(self, connection: Connection, table: pa.Table, statement: sql.SQL, **parts: sql.Composable) -> None:
-        """Let a statement act on our table, and on rows that lie in a table of this connection's own for as long."""
+        """Run a statement on the target table and on rows in a temporary table of this connection."""
         names = table.schema.names
         digest = blake2b("/".join([self.target.table, *names]).encode(), digest_size=8).hexdigest()
         stage = sql.Identifier(f"headrace_stage_{digest}")
@@ -148,7 +151,7 @@ class PostgresOutput:
 
 
 def _by_parts(connection: Connection, table: pa.Table, act: Callable[[Connection, pa.Table], None]) -> dict[int, str]:
-    """Act on as many rows at once as the table takes; gives back those it refuses, and why."""
+    """Act on as many rows at once as the table accepts; returns those it refuses, and why."""
 
     def take(first: int, last: int) -> None:
         with connection.transaction():
@@ -175,8 +178,8 @@ def _names(columns: tuple[str, ...] | list[str]) -> sql.Composed:
 
 
 def _end_earlier(connection: Connection, writer: Writer) -> None:
-    """End the sessions of earlier runs that are at work for a writer: one that was frozen holds its row for as long."""
-    # Whose session is of another user may not be ended: it gives the row back when it has been idle for long.
+    """End the sessions of earlier runs that work for a writer: a frozen one would keep its row locked."""
+    # The session of another database user cannot be ended: it releases the row after its idle time-out.
     with suppress(psycopg.errors.InsufficientPrivilege):
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2"

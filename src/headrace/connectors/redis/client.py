@@ -1,7 +1,7 @@
-"""Redis's client as this package uses it: one of a server or cluster a process, and errors that say what to do.
+"""Redis's client as this package uses it: one for each process and server or cluster, and errors that say what to do.
 
-All keys of a sink are in one slot, so in a cluster one node has them: it is written to as a server of its own would be. When the slot
-moves, or a replica takes over, whoever has it is looked for again.
+All keys of a sink are in one slot, so in a cluster one node has them: it is written to like a single server. When the slot moves, or a
+replica takes over, its new node is looked up again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from headrace.connectors.kept import Kept
+from headrace.connectors.client_cache import ClientCache
 from headrace.connectors.patience import patiently
 from headrace.connectors.redis.declaration import RedisKeys
 from headrace.core.errors import ConnectorError
 from headrace.core.secret import Secret
 
 Answer = TypeVar("Answer")
-# A slot that is elsewhere (MOVED is a kind of ASK) or on its way, and a cluster that is not whole, are waited for like a server.
+# A slot that is elsewhere (MOVED is a kind of ASK) or on its way, and an incomplete cluster, are waited for like a server.
 _AWAY = (ConnectionError, TimeoutError, AskError, TryAgainError, ClusterDownError, RedisClusterException)
-_clients = Kept[Redis | RedisCluster](close=lambda client: client.close())
+_clients = ClientCache[Redis | RedisCluster](close=lambda client: client.close())
 
 
 def told(target: RedisKeys, what: str, work: Callable[[Redis], Answer]) -> Answer:
@@ -60,19 +60,19 @@ def _asked(target: RedisKeys, work: Callable[[Redis], Answer]) -> Answer:
         node: ClusterNode = client.get_node_from_key(target.tag)  # type: ignore[no-untyped-call] # it has no annotations
         return work(client.get_redis_connection(node))
     except _AWAY:
-        # Any node that was known tells who has the slot now.
+        # Any known node tells which one has the slot now.
         client.nodes_manager.initialize()
         raise
 
 
 def _connected(url: Secret) -> Redis | RedisCluster:
-    # Tries are counted here, where they are known to be repeatable.
+    # Attempts are counted here, where the work is known to be repeatable.
     once = Retry(NoBackoff(), 0)
     plain = Redis.from_url(url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once)
     if not _in_cluster(plain):
         return plain
     plain.close()
-    # A slot that nobody has at the moment may be another's.
+    # A slot without a node at the moment may get another one.
     return RedisCluster.from_url(url.reveal(), socket_timeout=30, socket_connect_timeout=10, retry=once, require_full_coverage=False)
 
 
@@ -80,9 +80,9 @@ def _in_cluster(server: Redis) -> bool:
     try:
         return bool(server.info("cluster")["cluster_enabled"])
     except NoPermissionError:
-        # Who may not ask is taken at the word of the URL: one server.
+        # If the query is not permitted, the URL is taken as one server.
         return False
 
 
 def _failure(target: RedisKeys, what: str, error: Exception) -> ConnectorError:
-    return ConnectorError(f"{what} {target} failed: {error}", hint="look at the server, and at url=")
+    return ConnectorError(f"{what} {target} failed: {error}", hint="check the server, and url=")

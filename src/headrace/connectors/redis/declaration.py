@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.connectors.targets import Changeable, need_client
+from headrace.connectors.targets import need_client
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.names import Names, listed
+from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ HASH, STRING, SORTED_SET = "hash", "string", "sorted set"
 
 
 @dataclass(frozen=True)
-class RedisKeys(Changeable):
-    """Under which name, on which server, and in which form rows are held; see `redis`."""
+class RedisKeys:
+    """The name, the server, and the form of rows; see `redis`."""
 
     name: str
     url: Secret
@@ -40,20 +41,29 @@ class RedisKeys(Changeable):
                 f"redis {self.name!r}: a sorted set has a score, and only that", hint=f'score="column" with form={SORTED_SET!r}'
             )
         if self.form == SORTED_SET and self.ttl is not None:
-            raise SettingsError(f"redis {self.name!r}: members of a sorted set do not expire", hint="leave ttl= away")
+            raise SettingsError(f"redis {self.name!r}: members of a sorted set do not expire", hint="leave ttl= out")
         if not self.name or set(self.name) & set("{}"):
-            raise SettingsError(f"{self.name!r} is no name for keys of Redis", hint="any text without braces")
+            raise SettingsError(f"{self.name!r} is not a name for keys of Redis", hint="any text without braces")
 
     @property
     def tag(self) -> str:
-        """What every key of the sink begins with: by its braces all are in one slot of a cluster, so that one step can change them."""
+        """The prefix of every key of the sink: by its braces all keys are in one slot of a cluster, so that one step can change them."""
         return f"{{{self.name}}}"
 
+    @property
+    def promise(self) -> Promise:
+        return Promise(
+            Takes.LATEST,
+            "exactly once, if the server keeps what it acknowledged",
+            "rows and the epoch of the task in one MULTI, under WATCH",
+            "a task's epoch at once",
+        )
+
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
-        """Raise if rows cannot be held like this, or Redis's client is missing: before anything runs."""
+        """Raise if rows cannot be stored in this form, or Redis's client is missing: before anything runs."""
         need_client("redis", "Redis's client", "redis")
         if not key:
-            raise SchemaError(f"{self} holds one row a key, and the records have none", hint='say by which column: key="..."')
+            raise SchemaError(f"{self} stores one row for each key, and the records have none", hint='name its column: key="..."')
         if self.score is not None:
             if self.score not in columns.names:
                 raise SchemaError(f"score={self.score!r}: there is no such column", hint=f"columns: {', '.join(columns.names)}")
@@ -71,18 +81,26 @@ class RedisKeys(Changeable):
         return f"{self.form} {self.name} of Redis"
 
 
-def redis(name: str, *, url: str | Secret, key: Names = (), ttl: Duration | None = None, **options: Any) -> RedisKeys:
+def redis(  # noqa: PLR0913 - one option for each thing that may differ
+    name: str,
+    *,
+    url: str | Secret,
+    key: Names = (),
+    form: str = HASH,
+    score: str | None = None,
+    ttl: Duration | None = None,
+    patience: Duration = "2 minutes",
+) -> RedisKeys:
     """Keys of Redis as the target of a sink: the latest row of each key, exactly once.
 
-    In the form "hash", `{name}:<key>` is a hash with a field for each column that has a value; as "string" it is the row as JSON; as
-    "sorted set", `{name}` has the key as a member and the column `score` as its score. The parts of a key of several columns are joined
-    by colons. With `ttl` a row is gone so long after it was last written. `url` is `redis://:password@host:6379/0`, and shows nowhere.
-    Options are `form`, `score`, and `patience`, how long a server that is away is waited for.
+    `form` is "hash" (`{name}:<key>` is a hash with a field for each column that has a value), "string" (the row as JSON), or "sorted set"
+    (`{name}` has the key as a member and the column `score` as its score). Colons join the parts of a key of several columns. With `ttl`
+    Redis removes a row this long after it was last written. `url` is `redis://:password@host:6379/0`; no message shows it. A job waits
+    for a server that is away as long as `patience`, then stops.
 
     >>> redis("players", url="redis://:s3same@localhost", form="sorted set", score="points")
     RedisKeys(name='players', url=Secret(***), key=(), form='sorted set', score='points', ...)
     """
     hidden = url if isinstance(url, Secret) else Secret(url)
     lasting = None if ttl is None else duration(ttl)
-    patience = duration(options.pop("patience", "2 minutes"))
-    return RedisKeys(name, hidden, listed(key), ttl=lasting, patience=patience, **options)
+    return RedisKeys(name, hidden, listed(key), form, score, lasting, duration(patience))

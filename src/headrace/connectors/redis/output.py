@@ -1,6 +1,6 @@
 """Keys of Redis as an output of the engine: rows and the number of their epoch change in one step.
 
-The step is MULTI and EXEC, under WATCH of the key that holds the epoch: if another writer changed that meanwhile, nothing happens.
+The step is MULTI and EXEC, under WATCH of the key that contains the epoch: if another writer changed that meanwhile, nothing happens.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from headrace.core import failpoints
 from headrace.core.errors import SchemaError
 from headrace.schema.legible import as_json, floats_as_text
 
-# What a null key is called, and what names of our own begin with: no other key's name is, or begins, like these.
+# The name of a null key, and the prefix of our own names: no other key has or begins with these.
 _NULL, _OWN = "%null", "headrace:"
 
 
 @dataclass(frozen=True)
 class RedisOutput:
-    """The keys of a sink, the columns of its rows, and the key that tells them apart."""
+    """The keys of a sink, the columns of its rows, and the key that identifies them."""
 
     target: RedisKeys
     columns: pa.Schema
@@ -44,14 +44,14 @@ class RedisOutput:
         return told(self.target, "writing to", lambda client: self._write(client, writer, epoch, changes))
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """What is executed is seen at once."""
+        """There is nothing to publish: executed changes are visible at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
         _, epoch = told(self.target, "looking at", lambda client: _parsed(client.get(self._mark(writer))))
         return None if epoch < 0 else epoch
 
     def _mark(self, writer: Writer) -> str:
-        """The key that says which run and epoch of a writer came last."""
+        """The key that contains the last run and epoch of a writer."""
         return f"{self.target.tag}:{_OWN}{writer.name}"
 
     def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:
@@ -78,11 +78,11 @@ class RedisOutput:
 
     def _fill(self, step: Pipeline, changes: Changes) -> None:
         target, lasting = self.target, self.target.ttl
-        kept, gone = changes.kept, list(self._names(changes.gone))
+        kept, gone = changes.upserts, list(self._names(changes.deletes))
         if target.form == SORTED_SET:
             assert target.score is not None
             scores = dict(zip(self._names(kept), kept.get_column(target.score).to_list(), strict=True))
-            # What has no score has no place.
+            # A row without a score has no place.
             gone += [name for name, score in scores.items() if score is None]
             if ranked := {name: score for name, score in scores.items() if score is not None}:
                 step.zadd(target.tag, ranked)
@@ -102,14 +102,14 @@ class RedisOutput:
             step.delete(*(f"{target.tag}:{name}" for name in gone))
 
     def _names(self, rows: pl.DataFrame) -> Iterator[str]:
-        """What tells each row apart, as text."""
+        """The identity of each row, as text."""
         kinds = {name: rows.schema[name] for name in self.key}
         for text in as_json(rows.select(floats_as_text(name, kind) for name, kind in kinds.items())).to_list():
             yield _name(list(json.loads(text).values()))
 
 
 def _name(parts: list[Any]) -> str:
-    """A key as text that no other key has: its only part as it is, several with colons between them.
+    """A key as text that is unique to it: a single part as it is, several joined by colons.
 
     >>> [_name([part]) for part in ("ada", 7, "null", None, "%", "headrace:x")]
     ['ada', '7', 'null', '%null', '%%', '%headrace:x']
@@ -126,7 +126,7 @@ def _name(parts: list[Any]) -> str:
 
 
 def _parsed(mark: Any) -> tuple[int, int]:
-    """The run and the epoch that wrote last."""
+    """The run and the epoch of the last write."""
     if mark is None:
         return -1, -1
     generation, epoch = mark.split()

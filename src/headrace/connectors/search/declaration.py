@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +13,12 @@ import pyarrow as pa
 
 from headrace.connectors.exchange import Service, service
 from headrace.connectors.search.documents import searched
-from headrace.connectors.targets import Changeable, need_client
-from headrace.core.durations import duration
+from headrace.connectors.targets import AT_ONCE, STAGED, need_client
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.names import Names, listed
+from headrace.core.promise import Promise, Takes
+from headrace.core.secret import Secret
 
 if TYPE_CHECKING:
     from headrace.connectors.search.output import SearchOutput
@@ -25,19 +28,25 @@ _OWN = "_headrace_"
 
 
 @dataclass(frozen=True)
-class SearchDirectory(Changeable):
+class SearchDirectory:
     """An index in a directory; see `search`."""
 
     directory: Path
     key: tuple[str, ...] = ()
     fields: tuple[str, ...] | None = None
 
+    @property
+    def promise(self) -> Promise:
+        return Promise(
+            Takes.LATEST, "exactly once", f"{STAGED} makes one commit of the index, with the epoch in a document of its own", AT_ONCE
+        )
+
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the columns cannot be searched, or the library of the index is missing: before anything runs."""
         need_client("tantivy", "the library of the search index", "search")
         searched(columns, self.fields)
         if taken := [name for name in columns.names if name.startswith(_OWN)]:
-            raise SchemaError(f"columns {', '.join(taken)}: names of the index itself begin so", hint="call them otherwise")
+            raise SchemaError(f"columns {', '.join(taken)}: names of the index itself begin so", hint="rename them")
 
     def output(self, columns: pa.Schema, key: tuple[str, ...]) -> SearchOutput:
         """The index as a job writes it."""
@@ -57,7 +66,7 @@ class SearchDirectory(Changeable):
 
 
 @dataclass(frozen=True)
-class SearchService(Changeable):
+class SearchService:
     """An index of OpenSearch or Elasticsearch; see `search`."""
 
     service: Service
@@ -68,7 +77,19 @@ class SearchService(Changeable):
 
     def __post_init__(self) -> None:
         if not self.index or self.index != self.index.lower() or set(self.index) & set('\\/*?"<>| ,#:') or self.index[0] in "-_+.":
-            raise SettingsError(f"{self.index!r} is no name of an index", hint='index="products": lower case, without signs like / or *')
+            raise SettingsError(
+                f"{self.index!r} is not a name of an index", hint='index="products": lower case, without characters like / or *'
+            )
+
+    @property
+    def promise(self) -> Promise:
+        return Promise(
+            Takes.LATEST,
+            "exactly once",
+            "documents by key (facts: by task, epoch and position), with the epoch as external version: the index refuses older and "
+            "repeated ones",
+            "record by record, at a refresh",
+        )
 
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if the columns cannot be searched: before anything runs."""
@@ -81,7 +102,7 @@ class SearchService(Changeable):
         return RemoteOutput(self, columns, key)
 
     def find(self, text: str, *, limit: int = 10) -> list[dict[str, Any]]:
-        """The rows that match best; what was written becomes visible when the index is refreshed, each second by default."""
+        """The rows that match best; written rows become visible when the index is refreshed, each second by default."""
         from headrace.connectors.search.remote import found
 
         return found(self, text, limit)
@@ -90,22 +111,23 @@ class SearchService(Changeable):
         return f"index {self.index} of {self.service}"
 
 
-def search(
+def search(  # noqa: PLR0913 - one option for each thing that may differ
     place: str | Path,
     *,
     index: str | None = None,
     key: Names = (),
     fields: Names | None = None,
-    **options: Any,
+    headers: Mapping[str, str | Secret] | None = None,
+    patience: Duration | None = None,
 ) -> SearchDirectory | SearchService:
     """An index for searching text as the target of a sink: results as documents, the latest of each key, or fact by fact.
 
-    `place` is a directory, in which an index is made, or the address of OpenSearch or Elasticsearch, with the name of an `index` there.
-    Words are looked for in `fields`, by default in every text; numbers, moments and truths can be asked for by their name. `find` looks
-    something up: `find("red shoes")`, `find("name:shoes AND price:[10 TO 20]")`, `find("*")`; rows come as they stand in JSON.
+    `place` is a directory, in which an index is created, or the address of OpenSearch or Elasticsearch, with the name of an `index` there.
+    Words are looked for in `fields`, by default in every text; numbers, times and booleans by the name of their column. `find` searches:
+    `find("red shoes")`, `find("name:shoes AND price:[10 TO 20]")`, `find("*")`; rows come as they are in JSON.
 
-    Options of a service are `headers`, which are sent with every request, and of which those that may hold a secret show nowhere, and
-    `patience`, how long a service that is away is waited for.
+    A service also takes `headers`, sent with every request (headers that may contain a secret are never shown), and `patience`: how long a
+    job waits for a service that is away, two minutes by default.
 
     >>> str(search("products", key="id"))
     'search index products'
@@ -117,8 +139,8 @@ def search(
     if urlsplit(str(place)).scheme in ("http", "https"):
         if index is None:
             raise SettingsError("a search service has many indexes", hint='search("http://...", index="products")')
-        patience = duration(options.pop("patience", "2 minutes"))
-        return SearchService(service(str(place), options.pop("headers", None)), index, columns, looked, patience, **options)
-    if index is not None or options:
+        waits = duration("2 minutes" if patience is None else patience)
+        return SearchService(service(str(place), headers), index, columns, looked, waits)
+    if index is not None or headers is not None or patience is not None:
         raise SettingsError("an index in a directory has no name and no options of a service", hint="give the directory of each index")
     return SearchDirectory(Path(place), columns, looked)

@@ -1,4 +1,4 @@
-"""What rows are called as documents of an index, and what of them can be searched."""
+"""Rows as documents of an index: their names, and the columns that can be searched."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 from headrace.core.errors import SchemaError
 from headrace.schema.legible import key_text
 
-# OpenSearch takes names of up to 512 bytes.
+# OpenSearch accepts names of up to 512 bytes.
 _LONGEST = 500
 
 
 def names(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
-    """What tells each row apart, as text: a key of one column as it is where that is possible, any other as a JSON object.
+    """The identity of each row, as text: a key of one column as it is where that is possible, any other as a JSON object.
 
     >>> names(pl.DataFrame({"user": ["ada", "", None, "{"]}), ("user",))
     ['ada', '{"user":""}', '{"user":null}', '{"user":"{"}']
@@ -31,14 +31,14 @@ def names(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
 
 
 def searched(columns: pa.Schema, fields: Sequence[str] | None) -> tuple[str, ...]:
-    """The columns in which words are looked for: those that are given, or all texts."""
+    """The columns in which words are searched: the given ones, or all texts."""
     if fields is None:
         return tuple(column.name for column in columns if pa.types.is_string(column.type))
     for name in fields:
         if name not in columns.names:
             raise SchemaError(f"fields: there is no column {name!r}", hint=f"columns: {', '.join(columns.names)}")
         if not pa.types.is_string(columns.field(name).type):
-            raise SchemaError(f"fields: {name!r} is {columns.field(name).type}", hint="words are looked for in texts")
+            raise SchemaError(f"fields: {name!r} is {columns.field(name).type}", hint="words are searched in texts")
     return tuple(fields)
 
 

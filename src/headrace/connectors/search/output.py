@@ -1,4 +1,4 @@
-"""An index in a directory as an output of the engine: each epoch is one commit of it, with its number in a document of its own."""
+"""An index in a directory as an output of the engine: each epoch is one commit, with its number in a document of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError, SettingsError
 from headrace.schema.legible import as_json
 
-# A document of a row has its name and the row itself; one of a job has what its sink is called, and its epoch.
+# The document of a row has its name and the row itself; the document of a job has the name of its sink, and its epoch.
 _NAME, _ROW, _SINK, _EPOCH = "_headrace_name", "_headrace_row", "_headrace_sink", "_headrace_epoch"
 _OLDEST, _NEWEST = datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC)
 _MEMORY = 50_000_000
@@ -32,20 +32,21 @@ _MEMORY = 50_000_000
 _PATIENCE = timedelta(seconds=30)
 
 
-class _Held(Exception):
+class _Locked(Exception):
     """Another process writes to the index."""
 
 
 @dataclass(frozen=True)
 class SearchOutput(StagedOutput):
-    """An index by its directory, the columns of its rows, the key by which they replace each other, and those that have words."""
+    """An index by its directory, the columns of its rows, the key by which they replace each other, and the searched columns."""
 
     directory: Path
     columns: pa.Schema
     key: tuple[str, ...]
     fields: tuple[str, ...]
+    roll: timedelta | None = None
 
-    def prepare(self, tasks: int) -> None:
+    def make(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
             tantivy.Index(self._schema(), path=str(self.directory))
@@ -68,7 +69,7 @@ class SearchOutput(StagedOutput):
         sink = f"{writer.job}/{writer.sink}"
         index = _opened(self.directory)
         with _writing(index) as into:
-            # Only who holds the index knows that nobody else has made the commit by now.
+            # Only the process that holds the index can be certain that no other has made the commit by now.
             index.reload()
             if _epoch(index, sink) >= epoch:
                 return
@@ -117,7 +118,7 @@ class SearchOutput(StagedOutput):
         return builder.build()
 
     def _adding(self, name: str) -> str | None:
-        """How a value of a column comes into a document; None if it is not to be looked for."""
+        """The method that adds a value of a column to a document; None if the column is not searched."""
         kind = self.columns.field(name).type
         found = {pa.types.is_string: "add_text", pa.types.is_integer: "add_integer", pa.types.is_floating: "add_float"}
         found |= {pa.types.is_boolean: "add_boolean", pa.types.is_timestamp: "add_date"}
@@ -132,7 +133,7 @@ def found(directory: Path, text: str, fields: Sequence[str] | None, limit: int) 
         asked = index.parse_query(text, looked)
     except ValueError as error:
         hint = 'words, "a phrase", column:word, AND, OR, column:[1 TO 9]'
-        raise SettingsError(f"{text!r} cannot be looked for: {error}", hint=hint) from error
+        raise SettingsError(f"{text!r} is not a query: {error}", hint=hint) from error
     marks = tantivy.Query.regex_query(index.schema, _SINK, ".*")
     rows = tantivy.Query.boolean_query([(tantivy.Occur.Must, asked), (tantivy.Occur.MustNot, marks)])
     searcher = index.searcher()
@@ -160,25 +161,27 @@ def _epoch(index: tantivy.Index, sink: str) -> int:
 
 @contextmanager
 def _writing(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
-    """Who writes holds the index alone: for one commit only, so that a run that hangs elsewhere does not keep its successor out."""
+    """A writer holds the index alone, and for one commit only, so that a run that hangs elsewhere does not block its successor."""
 
     def attempt() -> tantivy.IndexWriter:
         try:
             return index.writer(_MEMORY, 1)
         except ValueError as error:
-            raise _Held(str(error)) from error
+            raise _Locked(str(error)) from error
 
     try:
-        writer = patiently(_PATIENCE, attempt, (_Held,))
-    except _Held as error:
-        raise ConnectorError(f"the search index is held by another writer: {error}", hint="let it end, or stop it") from error
+        writer = patiently(_PATIENCE, attempt, (_Locked,))
+    except _Locked as error:
+        raise ConnectorError(f"the search index is held by another writer: {error}", hint="wait until it ends, or stop it") from error
+    # A crash in a commit leaves files that the index does not know, and the next commit may choose the same name for one of its own.
+    writer.garbage_collect_files()
     try:
         yield writer
     except BaseException:
         writer.rollback()
         raise
     finally:
-        # Small segments are merged here, and the index is let go.
+        # This merges small segments and releases the index.
         writer.wait_merging_threads()
 
 

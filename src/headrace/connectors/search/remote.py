@@ -1,7 +1,7 @@
-"""An index of OpenSearch or Elasticsearch as an output of the engine: documents have the epoch that made them as their version.
+"""An index of OpenSearch or Elasticsearch as an output of the engine: the version of a document is the epoch that wrote it.
 
-A document takes only what has a higher version than it has, so neither a repetition nor a run that was replaced changes it. The version
-begins with the number under which the job is known to the index: a job that fills it anew comes after those before it.
+A document accepts only higher versions, so neither a repetition nor a replaced run changes it. The version begins with the number of the
+job in the index: a job that fills the index again comes after the earlier ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.connectors.search.declaration import SearchService
 from headrace.connectors.search.documents import names, searched
-from headrace.connectors.search.marks import Marks
+from headrace.connectors.search.writer_progress import ProgressDocuments
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError, SettingsError
 from headrace.schema.legible import as_json
@@ -26,9 +26,9 @@ from headrace.schema.legible import as_json
 _JSON, _LINES = {"Content-Type": "application/json"}, {"Content-Type": "application/x-ndjson"}
 _MOST_BYTES, _MOST_DOCUMENTS = 5_000_000, 5_000
 _CONFLICT = 409
-# An epoch fits into 40 bits; beside it 2^22 jobs are told apart in a version, which is a positive long.
+# An epoch fits into 40 bits; 22 more bits of a version, which is a positive long, number the jobs.
 _EPOCHS = 1 << 40
-# Until then, a document that was removed still refuses what is older than its removal; by default that is one minute.
+# Until then, a removed document still refuses older versions; by default that is one minute.
 _REMEMBERED = "1h"
 
 
@@ -43,15 +43,15 @@ class RemoteOutput:
     def prepare(self, tasks: int) -> None:
         status, said = asked(self.target, "PUT", f"/{self.target.index}", self._definition())
         if status >= 400 and "resource_already_exists_exception" not in json.dumps(said):
-            raise SchemaError(f"{self.target} could not be made: {json.dumps(said)[:300]}", hint="look at its name, and at the columns")
-        self._marks().prepare()
+            raise SchemaError(f"{self.target} could not be created: {json.dumps(said)[:300]}", hint="check its name, and the columns")
+        self._documents().prepare()
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        marks = self._marks()
-        mark = marks.enter(writer)
-        if mark.epoch >= epoch:
+        documents = self._documents()
+        progress = documents.enter(writer)
+        if progress.epoch >= epoch:
             return False
-        version = marks.number(f"{writer.job}/{writer.sink}") * _EPOCHS + epoch
+        version = documents.number(f"{writer.job}/{writer.sink}") * _EPOCHS + epoch
         refused: dict[int, str] = {}
         for first, lines in _parts(self._actions(writer, epoch, changes, version)):
             failpoints.reach("search.bulk.before")
@@ -59,23 +59,23 @@ class RemoteOutput:
             failpoints.reach("search.bulk.after")
         if refused:
             dead(changes.frame[list(refused)], list(refused.values()))
-        marks.leave(writer, mark, epoch)
+        documents.leave(writer, progress, epoch)
         return True
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
-        """Readers see what is written when the index is refreshed."""
+        """There is nothing to publish: readers see written rows when the index is refreshed."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        epoch = self._marks().of(writer).epoch
+        epoch = self._documents().of(writer).epoch
         return None if epoch < 0 else epoch
 
-    def _marks(self) -> Marks:
-        return Marks(self.target.index, lambda method, path, body: asked(self.target, method, path, body))
+    def _documents(self) -> ProgressDocuments:
+        return ProgressDocuments(self.target.index, lambda method, path, body: asked(self.target, method, path, body))
 
     def _actions(self, writer: Writer, epoch: int, changes: Changes, version: int) -> Iterator[bytes]:
-        """What becomes of each record, as the lines of a bulk request, in their order."""
+        """The action for each record, as the lines of a bulk request, in order."""
         frame = changes.frame.select(self.columns.names)
-        # A fact is told apart by where it stands in its epoch, which is the same in a repetition.
+        # A fact is identified by its place in its epoch, which is the same in a repetition.
         called = names(frame, self.key) if self.key else [f"{writer.name}/{epoch}/{index}" for index in range(frame.height)]
         removed = changes.removed.to_list() if changes.removed is not None else [False] * frame.height
         for name, gone, text in zip(called, removed, as_json(frame).to_list(), strict=True):
@@ -83,7 +83,7 @@ class RemoteOutput:
             yield f"{json.dumps({'delete': what})}\n".encode() if gone else f"{json.dumps({'index': what})}\n{text}\n".encode()
 
     def _sent(self, lines: bytes) -> dict[int, str]:
-        """Why which of these documents were refused; one that is there already is not."""
+        """The refused documents, with reasons; one that is already stored is not refused."""
         status, said = asked(self.target, "POST", f"/{self.target.index}/_bulk", lines)
         if status >= 400:
             raise self._failure(json.dumps(said)[:300])
@@ -93,7 +93,7 @@ class RemoteOutput:
         return {number: _reason(one) for number, one in enumerate(answers) if "error" in one and one["status"] != _CONFLICT}
 
     def _failure(self, why: str) -> ConnectorError:
-        return ConnectorError(f"writing to {self.target} failed: {why}", hint="look at the service; the next run repeats the epoch")
+        return ConnectorError(f"writing to {self.target} failed: {why}", hint="check the service; the next run repeats the epoch")
 
     def _definition(self) -> bytes:
         words = searched(self.columns, self.target.fields)
@@ -109,7 +109,7 @@ def found(target: SearchService, text: str, limit: int) -> list[dict[str, Any]]:
     body = json.dumps({"query": {"query_string": query}, "size": limit}).encode()
     status, said = asked(target, "POST", f"/{target.index}/_search", body)
     if status >= 400:
-        raise SettingsError(f"{text!r} cannot be looked for in {target}: {json.dumps(said)[:300]}", hint="look at the query and at index=")
+        raise SettingsError(f"{text!r} is not a query for {target}: {json.dumps(said)[:300]}", hint="check the query and index=")
     return [hit["_source"] for hit in said["hits"]["hits"]]
 
 
@@ -119,7 +119,7 @@ def asked(target: SearchService, method: str, path: str, body: bytes | None = No
     try:
         status, said = patiently(target.patience, lambda: target.service.ask(method, path, body, kind), (Away,))
     except Away as error:
-        raise ConnectorError(f"{target} failed: {error}", hint="look at the service; the next run repeats the epoch") from error
+        raise ConnectorError(f"{target} failed: {error}", hint="check the service; the next run repeats the epoch") from error
     try:
         return status, json.loads(said) if said else None
     except json.JSONDecodeError as error:
@@ -127,7 +127,7 @@ def asked(target: SearchService, method: str, path: str, body: bytes | None = No
 
 
 def _parts(actions: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines of requests that a service takes, each with the number of its first document."""
+    """The lines of requests, in sizes that a service accepts, each with the number of its first document."""
     first, held, size = 0, list[bytes](), 0
     for line in actions:
         if held and (size + len(line) > _MOST_BYTES or len(held) == _MOST_DOCUMENTS):
@@ -146,7 +146,7 @@ def _reason(answer: dict[str, Any]) -> str:
 
 
 def _kind(column: pa.Field, words: tuple[str, ...]) -> dict[str, Any] | None:
-    """How a column is searched; what is not told here the service finds out itself."""
+    """The mapping of a column; for types not listed here, the service chooses it."""
     exact = {"type": "keyword", "ignore_above": 8191}
     if pa.types.is_string(column.type):
         return {"type": "text", "fields": {"exact": exact}} if column.name in words else exact

@@ -1,1 +1,1 @@
-"""Codecs: many encoded records at once into columns of a declared schema; bad ones are told apart, never lost."""
+"""Codecs: many encoded records at once into columns of a declared schema; bad records are reported, never lost."""

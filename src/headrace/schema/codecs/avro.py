@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.core.errors import SchemaError
-from headrace.core.schema import type_name
-from headrace.schema.codecs.avro_types import Record, Types
+from headrace.core.schema import declared_type
+from headrace.schema.codecs.avro_types import AvroRecord, Types
 from headrace.schema.codecs.cursors import Cursors
-from headrace.schema.codecs.decoded import Decoded, gathered
+from headrace.schema.codecs.decoded import Decoded, gathered, made, taken
 
 _FRAME = 5
 _WIDER = {
@@ -23,12 +23,12 @@ _WIDER = {
 
 
 class AvroCodec:
-    """Decodes records of one schema; or of several, each by the number that stands in front of it (a zero byte and four more).
+    """Decodes records of one schema; or of several, each by the number in front of it (a zero byte and four more).
 
     >>> codec = AvroCodec(pa.schema({"n": pa.int64()}), {None: {"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]}})
     >>> decoded = codec.decode([b"\\x02", b"", b"\\x04\\x00"])
     >>> decoded.table["n"].to_pylist(), decoded.bad
-    ([1], {1: 'it ends inside a number', 2: 'bytes are left over behind its last field'})
+    ([1], {1: 'it ends inside a number', 2: 'bytes are left over after its last field'})
     """
 
     def __init__(self, columns: pa.Schema, schemas: Mapping[int | None, Any]) -> None:
@@ -41,10 +41,11 @@ class AvroCodec:
             if not fields:
                 raise SchemaError(f"no Avro schema has a field {column.name!r}", hint=f"fields: {', '.join(known[0]) if known else 'none'}")
             for reader in fields:
-                if reader.kind != column.type and (reader.kind, column.type) not in _WIDER:
+                if not taken(column, reader.kind) and (reader.kind, column.type) not in _WIDER:
                     raise SchemaError(
-                        f"column {column.name!r} is declared as {type_name(column.type)}, its Avro field is {reader.kind}",
-                        hint="declare it so that every value fits; a union needs one type beside null",
+                        f"column {column.name!r} is declared as {declared_type(column)}, its Avro field is {reader.kind}",
+                        hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms); a union needs one type "
+                        "beside null",
                     )
 
     def decode(self, values: Sequence[bytes]) -> Decoded:
@@ -66,21 +67,26 @@ class AvroCodec:
             bad |= {int(mine[place]): reason for place, reason in problems.items()}
         return gathered(self.columns, pieces, bad)
 
-    def _of_one(self, record: Record, values: Sequence[bytes]) -> tuple[pa.Table, np.ndarray, dict[int, str]]:
+    def _of_one(self, record: AvroRecord, values: Sequence[bytes]) -> tuple[pa.Table, np.ndarray, dict[int, str]]:
         cursors = Cursors(values)
         found = record.columns(cursors, np.arange(len(values)))
         bad = cursors.problems()
-        arrays = [found[c.name].cast(c.type) if c.name in found else pa.nulls(len(values), c.type) for c in self._nullable]
+        sound, arrays = cursors.sound, []
+        for column in self._nullable:
+            array, unfit = made(found[column.name], column) if column.name in found else (pa.nulls(len(values), column.type), {})
+            arrays.append(array)
+            bad = unfit | bad
+            sound = sound & ~np.isin(np.arange(len(values)), list(unfit))
         table = pa.table(arrays, schema=self._nullable)
-        return (table.filter(pa.array(cursors.sound)) if bad else table), np.flatnonzero(cursors.sound), bad
+        return (table.filter(pa.array(sound)) if bad else table), np.flatnonzero(sound), bad
 
 
-def _record(schema: Any) -> Record:
+def _record(schema: Any) -> AvroRecord:
     try:
         parsed = json.loads(schema) if isinstance(schema, str | bytes) else schema
     except ValueError as error:
         raise SchemaError(f"the Avro schema is not JSON: {error}") from error
     reader = Types().reader(parsed)
-    if not isinstance(reader, Record):
+    if not isinstance(reader, AvroRecord):
         raise SchemaError("the Avro schema of a stream is a record", hint='{"type": "record", "name": ..., "fields": [...]}')
     return reader

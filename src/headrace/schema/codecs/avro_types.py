@@ -1,4 +1,4 @@
-"""Avro's types as readers of columns: what each takes from many records at once, and its Arrow type."""
+"""Avro's types as readers of columns: the values that each reads from many records at once, and its Arrow type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.core.errors import SchemaError
 from headrace.core.schema import TIMESTAMP
 from headrace.schema.codecs.cursors import Cursors
 
-# An item may take no byte at all (null): then only this keeps a wrong count from filling memory.
+# An item may take no bytes at all (null): then only this bound keeps a wrong count from filling memory.
 _MOST_ITEMS = 100_000
 _LOGICAL: dict[tuple[str, str | None], tuple[pa.DataType, int]] = {
     ("int", "date"): (pa.date32(), 1),
@@ -25,8 +25,8 @@ _LOGICAL: dict[tuple[str, str | None], tuple[pa.DataType, int]] = {
 }
 
 
-class Reader:
-    """Takes a value of each record."""
+class AvroReader:
+    """Reads one value of each record."""
 
     kind: pa.DataType
 
@@ -35,8 +35,8 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Number(Reader):
-    """A number, a boolean, or a moment or date that is stored as a number of so many units."""
+class Number(AvroReader):
+    """A number, a boolean, or a moment or date that is stored as a number of some unit."""
 
     kind: pa.DataType
     unit: int = 1
@@ -54,7 +54,7 @@ class Number(Reader):
         return pa.array(values.astype(np.int32) if self.kind.bit_width == 32 else values).cast(self.kind)
 
 
-class Text(Reader):
+class Text(AvroReader):
     kind = pa.string()
 
     def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
@@ -62,8 +62,8 @@ class Text(Reader):
 
 
 @dataclass(frozen=True)
-class Blob(Reader):
-    """Bytes, of a length that they say or that is given."""
+class Blob(AvroReader):
+    """Bytes, of a fixed length or with their length in front."""
 
     size: int | None = None
     kind: pa.DataType = field(default_factory=pa.binary)
@@ -76,7 +76,7 @@ class Blob(Reader):
 
 
 @dataclass(frozen=True)
-class Number10(Reader):
+class Number10(AvroReader):
     """A decimal, stored as the bytes of a whole number."""
 
     stored: Blob
@@ -92,7 +92,7 @@ class Number10(Reader):
 
 
 @dataclass(frozen=True)
-class Enum(Reader):
+class Enum(AvroReader):
     symbols: tuple[str, ...]
     kind: pa.DataType = field(default_factory=pa.string)
 
@@ -101,7 +101,7 @@ class Enum(Reader):
         return pa.array(self.symbols, self.kind).take(pa.array(found))
 
 
-class Nothing(Reader):
+class Nothing(AvroReader):
     kind = pa.null()
 
     def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
@@ -109,10 +109,10 @@ class Nothing(Reader):
 
 
 @dataclass(frozen=True)
-class Union(Reader):
-    """One of several types; a column can be made of it if only one of them is not null."""
+class AvroUnion(AvroReader):
+    """One of several types; it can become a column if only one of them is not null."""
 
-    branches: tuple[Reader, ...]
+    branches: tuple[AvroReader, ...]
 
     @property
     def kind(self) -> pa.DataType:
@@ -134,8 +134,8 @@ class Union(Reader):
 
 
 @dataclass(frozen=True)
-class Record(Reader):
-    fields: tuple[tuple[str, Reader], ...]
+class AvroRecord(AvroReader):
+    fields: tuple[tuple[str, AvroReader], ...]
 
     @property
     def kind(self) -> pa.DataType:
@@ -149,10 +149,10 @@ class Record(Reader):
 
 
 @dataclass(frozen=True)
-class Many(Reader):
+class Many(AvroReader):
     """An array, or a map, whose items are records of key and value; the n-th items of all records are read together."""
 
-    item: Reader
+    item: AvroReader
     pairs: bool = False
 
     @property
@@ -185,7 +185,7 @@ class Many(Reader):
         return pa.ListArray.from_arrays(offsets, values, type=self.kind)
 
     def _block(self, cursors: Cursors, rows: np.ndarray) -> np.ndarray:
-        """How many items the next block of each has; 0 where there is none."""
+        """The number of items in the next block of each record; 0 where there is none."""
         if not len(rows):
             return np.zeros(0, dtype=np.int64)
         counts = cursors.longs(rows)
@@ -193,7 +193,7 @@ class Many(Reader):
         if sized.any():
             cursors.longs(rows[sized])
         counts = np.abs(counts)
-        cursors.refuse(rows, (counts < 0) | (counts > np.maximum(cursors.left(rows), _MOST_ITEMS)), "a count goes beyond its end")
+        cursors.refuse(rows, (counts < 0) | (counts > np.maximum(cursors.left(rows), _MOST_ITEMS)), "a count extends past its end")
         return np.where(cursors.sound[rows], counts, 0)
 
 
@@ -210,14 +210,14 @@ _PLAIN = {
 
 
 class Types:
-    """Readers for an Avro schema; types have names, and may be used again by them."""
+    """Readers for an Avro schema; named types may be used again by their name."""
 
     def __init__(self) -> None:
-        self._named: dict[str, Reader | None] = {}
+        self._named: dict[str, AvroReader | None] = {}
 
-    def reader(self, schema: Any, space: str = "") -> Reader:
+    def reader(self, schema: Any, space: str = "") -> AvroReader:
         if isinstance(schema, list):
-            return Union(tuple(self.reader(branch, space) for branch in schema))
+            return AvroUnion(tuple(self.reader(branch, space) for branch in schema))
         if isinstance(schema, str):
             return self._known(schema, space)
         kind = schema.get("type") if isinstance(schema, Mapping) else None
@@ -226,37 +226,37 @@ class Types:
         if kind == "array":
             return Many(self.reader(schema["items"], space))
         if kind == "map":
-            return Many(Record((("key", Text()), ("value", self.reader(schema["values"], space)))), pairs=True)
+            return Many(AvroRecord((("key", Text()), ("value", self.reader(schema["values"], space)))), pairs=True)
         if isinstance(kind, str):
             return self._logical(schema, self._known(kind, space))
         if kind is None:
             raise SchemaError(f"{schema!r} is not an Avro type")
         return self.reader(kind, space)
 
-    def _known(self, name: str, space: str) -> Reader:
+    def _known(self, name: str, space: str) -> AvroReader:
         if name in _PLAIN:
             return _PLAIN[name]
         full = name if "." in name or not space else f"{space}.{name}"
         found = self._named.get(full, self._named.get(name))
         if found is None:
             again = full in self._named
-            raise SchemaError(f"Avro type {name!r} " + ("holds itself: columns have an end" if again else "is not known"))
+            raise SchemaError(f"Avro type {name!r} " + ("contains itself: columns have no recursion" if again else "is not known"))
         return found
 
-    def _named_type(self, schema: Mapping[str, Any], space: str) -> Reader:
+    def _named_type(self, schema: Mapping[str, Any], space: str) -> AvroReader:
         space = schema.get("namespace", space)
         full = schema["name"] if "." in schema["name"] or not space else f"{space}.{schema['name']}"
         self._named[full] = None
         if schema["type"] == "enum":
-            found: Reader = Enum(tuple(schema["symbols"]))
+            found: AvroReader = Enum(tuple(schema["symbols"]))
         elif schema["type"] == "fixed":
             found = self._logical(schema, Blob(schema["size"]))
         else:
-            found = Record(tuple((part["name"], self.reader(part["type"], space)) for part in schema["fields"]))
+            found = AvroRecord(tuple((part["name"], self.reader(part["type"], space)) for part in schema["fields"]))
         self._named[full] = found
         return found
 
-    def _logical(self, schema: Mapping[str, Any], stored: Reader) -> Reader:
+    def _logical(self, schema: Mapping[str, Any], stored: AvroReader) -> AvroReader:
         logical = schema.get("logicalType")
         if logical == "decimal" and isinstance(stored, Blob):
             return Number10(stored, pa.decimal128(schema["precision"], schema.get("scale", 0)))

@@ -1,4 +1,4 @@
-"""What a codec makes of many encoded records: rows of those that are good, and the reason for each that is not."""
+"""The result of a codec for many encoded records: rows of the good ones, and the reason for each bad one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.schema import unit_of
+from headrace.core.values import UNFIT, fitted
+
 _PARTS = 8
 Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """Rows in the order of the records; `places` says which record each row is, `bad` why others are none, by place."""
+    """Rows in the order of the records; `places` has the number of each row's record, `bad` the reason for each other record."""
 
     table: pa.Table
     places: np.ndarray
@@ -32,7 +35,7 @@ class Codec(Protocol):
 
 
 class Refused(Exception):
-    """Some record of a batch is not what the fast way takes: the first such, or all that may be such, if that is known."""
+    """Some record of a batch is not accepted by the fast path: the first such, or all candidates, if known."""
 
     def __init__(self, first: int | None = None, suspects: Sequence[int] = ()) -> None:
         super().__init__(first, suspects)
@@ -42,9 +45,9 @@ class Refused(Exception):
 def apart(
     records: Sequence[Record], together: Callable[[Sequence[Record]], pa.Table], alone: Callable[[Record], pa.Table]
 ) -> tuple[list[tuple[np.ndarray, pa.Table]], dict[int, str]]:
-    """Decode records together, except those that only `alone` can judge: tables with the places of their records, and what is bad.
+    """Decode records together, except those that only `alone` can judge: tables with the places of their records, and the bad ones.
 
-    A record goes to `alone` only after `together` has refused it on its own, so that what comes out never depends on its neighbours.
+    A record goes to `alone` only after `together` has refused it on its own, so that the result never depends on its neighbors.
     """
     pieces: list[tuple[np.ndarray, pa.Table]] = []
     bad: dict[int, str] = {}
@@ -74,8 +77,38 @@ def _parts(places: np.ndarray, refused: Refused) -> list[np.ndarray]:
     return np.array_split(places, _PARTS)
 
 
+def taken(column: pa.Field, kind: pa.DataType) -> bool:
+    """Whether values of a type can be converted to a column: text, or a number whose unit is known, is a timestamp, at any depth."""
+    if kind.equals(column.type):
+        return True
+    if pa.types.is_timestamp(column.type):
+        return pa.types.is_string(kind) or (pa.types.is_integer(kind) and unit_of(column) is not None)
+    if pa.types.is_struct(kind) and pa.types.is_struct(column.type):
+        pairs = zip(column.type, kind, strict=False)
+        return column.type.num_fields == kind.num_fields and all(one.name == other.name and taken(one, other.type) for one, other in pairs)
+    return bool(pa.types.is_list(kind) and pa.types.is_list(column.type) and taken(column.type.value_field, kind.value_type))
+
+
+def made(found: pa.Array, column: pa.Field) -> tuple[pa.Array, dict[int, str]]:
+    """Values converted to a column; null with the reason where one cannot be."""
+    try:
+        return fitted(found, column), {}
+    except UNFIT:
+        parts = [_one(found.slice(place, 1), column) for place in range(len(found))]
+    bad = {place: part for place, part in enumerate(parts) if isinstance(part, str)}
+    return pa.concat_arrays([pa.nulls(1, column.type) if isinstance(part, str) else part for part in parts]), bad
+
+
+def _one(value: pa.Array, column: pa.Field) -> pa.Array | str:
+    try:
+        return fitted(value, column)
+    except UNFIT as error:
+        said = str(error)
+        return said if said.startswith("column ") else f"column {column.name!r}: {said}"
+
+
 def gathered(columns: pa.Schema, pieces: Sequence[tuple[np.ndarray, pa.Table]], bad: dict[int, str]) -> Decoded:
-    """Pieces as one; a row without a value in a column that must have one is bad, too."""
+    """Pieces combined; a row without a value in a NOT NULL column is bad, too."""
     table = pa.concat_tables([table for _, table in pieces]) if pieces else columns.empty_table()
     places = np.concatenate([places for places, _ in pieces]) if pieces else np.empty(0, dtype=np.int64)
     order = np.argsort(places, kind="stable")

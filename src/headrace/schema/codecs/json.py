@@ -1,9 +1,9 @@
-"""JSON objects, one a record, as columns: whole batches by Arrow's reader, what it refuses one by one.
+"""JSON objects, one for each record, as columns: whole batches by Arrow's reader, records that it refuses one by one.
 
-Missing and null are null, unknown fields are left out, names are case-sensitive. A moment is ISO 8601 text (UTC if it has no zone) or
-microseconds since 1970, a date ISO text, a decimal a number or text, bytes the text's own. Types are strict: "5" is no integer, nor is
-5.0. NaN and Infinity, which Python and Java write, are taken as doubles. A declared field that comes twice makes a record bad: nothing
-says which is meant.
+Missing and null are null, unknown fields are left out, names are case-sensitive. A moment is ISO 8601 text (UTC if it has no zone), or a
+number where its column declares the unit; a date is ISO text, a decimal a number or text; bytes are those of the text. Types are strict:
+neither "5" nor 5.0 is an integer. NaN and Infinity, which Python and Java write, are read as doubles. A declared field that occurs twice
+makes a record bad: nothing says which is meant.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from headrace.core.schema import unit_of
+from headrace.core.values import UNFIT, fitted
 from headrace.schema.codecs.decoded import Decoded, Refused, apart, gathered
 from headrace.schema.values import json_reader
 
@@ -27,7 +29,7 @@ _BLOCK = 1024 * 1024
 _ROW = re.compile(r" in row (\d+)$")
 _SPACE = b" \t\r\n"
 _FEW = 64
-# Moments that Arrow takes, near enough.
+# A close approximation of the moments that Arrow accepts.
 _USUAL = r"^\d{4}-[01]\d-[0-3]\d([T ][0-2]\d:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?$"
 
 
@@ -43,7 +45,7 @@ class JsonCodec:
     def __init__(self, columns: pa.Schema) -> None:
         self.columns = columns
         self._nullable = pa.schema([column.with_nullable(True) for column in columns])
-        self._readers = {column.name: json_reader(column.type) for column in columns}
+        self._readers = {column.name: json_reader(column) for column in columns}
         # Arrow's reader makes no map of an object.
         self._fast = not any(_has_map(column.type) for column in columns)
 
@@ -56,9 +58,9 @@ class JsonCodec:
         return gathered(self.columns, [(places[mine], table) for mine, table in pieces], bad)
 
     def _objects(self, values: Sequence[bytes]) -> tuple[list[bytes], np.ndarray, dict[int, str]]:
-        """The records that begin and end like an object and are UTF-8, with their places; what is wrong with the others.
+        """The records that begin and end like an object and are UTF-8, with their places, and the problems of the others.
 
-        Where that holds, a record that is not whole can never go on in the next one: then so many rows are so many records.
+        An incomplete record then never continues in the next one, so that the number of rows equals the number of records.
         """
         bad: dict[int, str] = {}
         whole, places = list(values), list(range(len(values)))
@@ -82,22 +84,28 @@ class JsonCodec:
             table = _read(data, wire, block)
             if table.num_rows != len(records):
                 raise Refused
-            return table.select(wire.names).cast(self._nullable)
+            return self._fitted(table)
         except pa.ArrowInvalid as error:
-            # With several blocks the row is counted from the beginning of one of them.
+            # With several blocks, the row is counted from the beginning of one of them.
             told = _ROW.search(str(error)) if len(data) <= block else None
             if told is not None or len(records) <= _FEW:
                 raise Refused(int(told[1]) if told else None) from error
             raise Refused(suspects=_suspects(data, wire, block)) from error
 
+    def _fitted(self, table: pa.Table) -> pa.Table:
+        """The result of Arrow's reader, in the declared types."""
+        try:
+            return pa.table([fitted(table.column(column.name), column) for column in self._nullable], schema=self._nullable)
+        except UNFIT as error:
+            raise Refused from error
+
     def _wire(self, sample: bytes) -> pa.Schema:
-        """What Arrow is to read: a date as text, and a moment as text or as a number, whichever the first record has."""
+        """The types for Arrow's reader: a date as text, and a moment as text or as a number, as in the first record."""
         try:
             first = json.loads(sample)
         except (ValueError, RecursionError):
             first = {}
-        numbers = {name for name, value in first.items() if type(value) is int} if isinstance(first, dict) else set()
-        return pa.schema([pa.field(column.name, _wire_type(column.type, column.name in numbers)) for column in self.columns])
+        return pa.schema([pa.field(column.name, _wire_type(column, _member(first, column.name))) for column in self.columns])
 
     def _alone(self, record: bytes) -> pa.Table:
         """One record as Python reads it, with a reason if it is bad."""
@@ -131,7 +139,7 @@ class JsonCodec:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that knows which of its names came twice."""
+    """A JSON object that records which of its names occur twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -139,12 +147,12 @@ class _Object(dict[str, Any]):
 
     def once(self, name: str) -> Any:
         if name in self._twice:
-            raise ValueError("it is there twice")
+            raise ValueError("it occurs twice")
         return self.get(name)
 
 
 class _TooBig:
-    """A number that no double can hold."""
+    """A number too large for a double."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -159,7 +167,7 @@ def _number(text: str) -> float | _TooBig:
 
 
 def _pruned(value: Any, kind: pa.DataType) -> Any:
-    """A value without what its type does not have."""
+    """A value without the fields that its type does not have."""
     if pa.types.is_struct(kind) and isinstance(value, _Object):
         return {field.name: _pruned(value.once(field.name), field.type) for field in kind}
     if pa.types.is_map(kind) and isinstance(value, _Object):
@@ -178,7 +186,7 @@ def _read(data: bytes, wire: pa.Schema, block: int) -> pa.Table:
 
 
 def _suspects(data: bytes, wire: pa.Schema, block: int) -> Sequence[int]:
-    """Records that may have a number or a moment that does not fit its type: Arrow says that there is one, and not where."""
+    """Records that may have a number or a moment that does not fit its type: Arrow reports that there is one, but not where."""
     loose = pa.schema([pa.field(column.name, _loose_type(column.type)) for column in wire])
     try:
         table = _read(data, loose, block)
@@ -201,15 +209,20 @@ def _loose_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
-def _wire_type(kind: pa.DataType, number: bool) -> pa.DataType:
-    types = pa.types
+def _wire_type(column: pa.Field, sample: Any) -> pa.DataType:
+    types, kind = pa.types, column.type
     if types.is_timestamp(kind):
-        return pa.int64() if number else kind
+        number = pa.int64() if type(sample) is int else pa.float64() if type(sample) is float else None
+        return number if number is not None and unit_of(column) is not None else kind
     if types.is_date(kind):
         return pa.string()
     if types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _wire_type(field.type, False)) for field in kind])
-    return pa.list_(_wire_type(kind.value_type, False)) if types.is_list(kind) else kind
+        return pa.struct([pa.field(field.name, _wire_type(field, _member(sample, field.name))) for field in kind])
+    return pa.list_(_wire_type(kind.value_field, None)) if types.is_list(kind) else kind
+
+
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def _has_map(kind: pa.DataType) -> bool:

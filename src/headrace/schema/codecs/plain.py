@@ -1,4 +1,4 @@
-"""Records that are not taken apart: their bytes, or their text, as the one column."""
+"""Records that are not decoded: their bytes, or their text, as the only column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.schema.codecs.decoded import Decoded
 
 
 class PlainCodec:
-    """Gives each record as it is; a column of text takes UTF-8 only.
+    """Returns each record as it is; a column of text accepts UTF-8 only.
 
     >>> PlainCodec(pa.schema({"line": pa.string()})).decode([b"a", b"\\xff"]).bad
     {1: 'not UTF-8 text'}

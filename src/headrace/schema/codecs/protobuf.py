@@ -1,7 +1,7 @@
-"""Protobuf messages as columns: parsed one by one by the library, then taken apart column by column.
+"""Protobuf messages as columns: parsed one by one by the library, then converted column by column.
 
-Fields that were not set are null where Protobuf can tell (`optional`, messages), else the default. An enum is its name, or its number
-if that has no name; `google.protobuf.Timestamp` is a timestamp, a 64-bit number without a sign a `decimal(20,0)`.
+Fields that were not set are null where Protobuf can tell (`optional`, messages), else the default. An enum is its name, or its number if it
+has no name; `google.protobuf.Timestamp` is a timestamp, an unsigned 64-bit number a `decimal(20,0)`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP, type_name
-from headrace.schema.codecs.decoded import Decoded, gathered
+from headrace.core.schema import TIMESTAMP, declared_type, type_name
+from headrace.schema.codecs.decoded import Decoded, gathered, made, taken
 
 _MOMENT = "google.protobuf.Timestamp"
 _FRAME = 5
@@ -33,7 +33,7 @@ _WIDER = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), p
 
 
 class ProtobufCodec:
-    """Decodes messages of one type; `framed` ones have a schema number and the place of the type in front, as registries write it."""
+    """Decodes messages of one type; `framed` ones have a schema number and the path to their type in front, as registries write them."""
 
     def __init__(self, columns: pa.Schema, files: bytes, message: str, *, framed: bool = False) -> None:
         self.columns, self._framed = columns, framed
@@ -43,8 +43,11 @@ class ProtobufCodec:
             if column.name not in self._fields:
                 raise SchemaError(f"message {message} has no field {column.name!r}", hint=f"fields: {', '.join(self._fields)}")
             kind = self._fields[column.name].kind
-            if kind != column.type and (kind, column.type) not in _WIDER:
-                raise SchemaError(f"column {column.name!r} is declared as {type_name(column.type)}, its field is {type_name(kind)}")
+            if not taken(column, kind) and (kind, column.type) not in _WIDER:
+                raise SchemaError(
+                    f"column {column.name!r} is declared as {declared_type(column)}, its field is {type_name(kind)}",
+                    hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms)",
+                )
 
     def decode(self, values: Sequence[bytes]) -> Decoded:
         """The records as rows."""
@@ -55,9 +58,15 @@ class ProtobufCodec:
                 places.append(place)
             except (DecodeError, ValueError) as error:
                 bad[place] = f"not a message {self._message.DESCRIPTOR.full_name}: {error}"
-        arrays = [self._fields[column.name].of(messages).cast(column.type) for column in self.columns]
-        nullable = pa.schema([column.with_nullable(True) for column in self.columns])
-        return gathered(self.columns, [(np.array(places, dtype=np.int64), pa.table(arrays, schema=nullable))], bad)
+        nullable, numbers, arrays = pa.schema([column.with_nullable(True) for column in self.columns]), np.array(places, dtype=np.int64), []
+        sound = np.ones(len(places), dtype=bool)
+        for column in nullable:
+            array, unfit = made(self._fields[column.name].of(messages), column)
+            arrays.append(array)
+            sound[list(unfit)] = False
+            bad = {places[place]: reason for place, reason in unfit.items()} | bad
+        table = pa.table(arrays, schema=nullable)
+        return gathered(self.columns, [(numbers[sound], table if sound.all() else table.filter(pa.array(sound)))], bad)
 
 
 class _Field:
@@ -67,7 +76,7 @@ class _Field:
         self._field, self.name = field, field.name
         self._inner = field.message_type
         if self._inner is not None and self._inner.full_name in above:
-            raise SchemaError(f"message {self._inner.full_name} holds itself: columns have an end")
+            raise SchemaError(f"message {self._inner.full_name} contains itself: columns have no recursion")
         self._above = above
 
     @cached_property
@@ -106,7 +115,7 @@ class _Field:
         return self.values(found, unset)
 
     def values(self, found: list[Any], unset: list[bool] | None = None) -> pa.Array:
-        """Values, or messages, as an array; null where `unset` says so."""
+        """Values, or messages, as an array; null where `unset` is true."""
         mask = np.array(unset, dtype=bool) if unset is not None else None
         if self._inner is not None and self._inner.full_name != _MOMENT:
             parts = [part.of(found) for part in self._parts]
@@ -137,7 +146,7 @@ def _message_class(files: bytes, message: str) -> Any:
 
 
 def _unframed(value: bytes) -> bytes:
-    """A message without the schema number, and the path to its type, in front of it."""
+    """A message without the schema number and the path to its type in front."""
     if value[:1] != b"\0" or len(value) <= _FRAME:
         raise ValueError("no schema number in front of it (a zero byte and four more)")
     count, place = _zigzag(value, _FRAME)
@@ -153,4 +162,4 @@ def _zigzag(value: bytes, place: int) -> tuple[int, int]:
         shift, place = shift + 7, place + 1
         if value[place - 1] < 0x80:
             return (number >> 1) ^ -(number & 1), place
-    raise ValueError("it ends in front of the message")
+    raise ValueError("it ends before the message")

@@ -96,7 +96,9 @@ def test_a_service_that_is_away_stops_the_writer() -> None:
         output.write(Writer("job", "sink"), 1, changes_of(made(1)), Letters())
 
 
-@pytest.mark.parametrize(("url", "said"), [("https://me:s3same@example.org", "password in it"), ("ftp://example.org", "begins with http")])
+@pytest.mark.parametrize(
+    ("url", "said"), [("https://me:s3same@example.org", "contains a password"), ("ftp://example.org", "begins with http")]
+)
 def test_an_address_with_a_password_or_of_another_kind_is_refused(url: str, said: str) -> None:
     with pytest.raises(hr.SettingsError, match=said) as refused:
         hr.http(url)

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 import headrace as hr
-from headrace.connectors.kafka.reading import Reading
+from headrace.connectors.kafka.reading import RangeReading
 
 SOURCE = hr.kafka("numbers", servers="nowhere:1")
 
@@ -40,7 +40,7 @@ def records(partition: int, *offsets: int) -> list[Message]:
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])
 def test_records_and_the_end_of_their_partition_may_come_in_one_answer(partitions: int) -> None:
-    reading = Reading(SOURCE, dict.fromkeys(range(partitions), (0, 4)))
+    reading = RangeReading(SOURCE, dict.fromkeys(range(partitions), (0, 4)))
     # Offset 3 is that of a transaction's marker, which no client gives.
     answer = [message for partition in range(partitions) for message in (*records(partition, 0, 1, 2), end(partition, 4))]
     assert reading.taken(answer) == [message for message in answer if message.error() is None]
@@ -49,7 +49,7 @@ def test_records_and_the_end_of_their_partition_may_come_in_one_answer(partition
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_records_behind_the_range_show_that_it_is_read(partitions: int) -> None:
-    reading = Reading(SOURCE, dict.fromkeys(range(partitions), (0, 4)))
+    reading = RangeReading(SOURCE, dict.fromkeys(range(partitions), (0, 4)))
     for partition in range(partitions):
         found = [*records(partition, 0, 1), *records(partition, 4, 5)]
         assert reading.taken(found) == records(partition, 0, 1)
@@ -57,20 +57,20 @@ def test_records_behind_the_range_show_that_it_is_read(partitions: int) -> None:
 
 
 def test_the_end_of_a_partition_before_that_of_the_range_closes_nothing() -> None:
-    reading = Reading(SOURCE, {0: (0, 4), 1: (0, 4)})
+    reading = RangeReading(SOURCE, {0: (0, 4), 1: (0, 4)})
     reading.taken([*records(0, 0), end(0, 1), end(1, 0)])
     assert reading.open == {0, 1}
 
 
 def test_a_position_that_retention_removed_is_an_error() -> None:
-    reading = Reading(SOURCE, {0: (0, 4)})
-    with pytest.raises(hr.ConnectorError, match="no longer has offset 0"):
+    reading = RangeReading(SOURCE, {0: (0, 4)})
+    with pytest.raises(hr.ConnectorError, match="does not have offset 0"):
         reading.taken([Message((0, 0), KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))])
 
 
 @pytest.mark.parametrize("name", ["UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION", "_TRANSPORT"])
 def test_an_election_and_a_broker_that_is_away_are_waited_for(name: str) -> None:
-    reading = Reading(SOURCE, {0: (0, 2)})
+    reading = RangeReading(SOURCE, {0: (0, 2)})
     assert reading.taken([Message((0, 0), KafkaError(getattr(KafkaError, name)))]) == []
     assert reading.taken(records(0, 0, 1)) == records(0, 0, 1)
     assert not reading.open

@@ -75,7 +75,7 @@ def test_columns_that_a_topic_cannot_give_are_refused_when_they_are_declared(tmp
         ({"start": "beginning"}, "is not a place in a topic"),
         ({"start": datetime(2026, 1, 1)}, "no time zone"),  # noqa: DTZ001
         ({"isolation": "dirty"}, "is not known"),
-        ({"rows_per_epoch": 0}, "lets no record in"),
+        ({"rows_per_epoch": 0}, "admits no record"),
         ({"format": "xml"}, "'xml' is not known"),
         ({"settings": {"group.id": "g"}}, "use group="),
         ({"settings": {"enable.auto.commit": "true"}}, "cannot be set"),

@@ -14,8 +14,8 @@ from headrace.connectors.kafka.records import Records
 from headrace.core.keys import encode_keys
 from headrace.core.schema import schema
 from headrace.operators.changes import TIME
-from headrace.operators.grouping import TableSpec
-from headrace.operators.time import BEGINNING, EpochTime
+from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
+from headrace.operators.tables.groups import TableSpec
 
 
 class Message:

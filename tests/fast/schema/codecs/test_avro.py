@@ -1,10 +1,13 @@
 """Avro records as columns, and that no bytes whatsoever do more than make their own record bad."""
 
+import io
 import json
+import random
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ import headrace as hr
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.schema import schema
 from headrace.schema.codecs.avro import AvroCodec
+from tests.support.examples import seeds
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -54,6 +58,10 @@ CASES = [
     ({"type": "int", "logicalType": "date"}, "date", number(20_454), date(2026, 1, 1)),
     ({"type": "long", "logicalType": "timestamp-millis"}, "timestamp", number(1_767_268_800_000), NOON),
     ({"type": "long", "logicalType": "timestamp-micros"}, "timestamp", number(1_767_268_800_000_000), NOON),
+    ("long", "timestamp(ms)", number(1_767_268_800_000), NOON),
+    ("int", "timestamp(s)", number(1_767_268_800), NOON),
+    ("string", "timestamp", text("2026-01-01T12:00:00Z"), NOON),
+    (record(("at", "long"), name="N"), "struct<at:timestamp(ms)>", number(1_767_268_800_000), {"at": NOON}),
     ({"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}, "decimal(6,2)", b"\4\xff\x00", Decimal("-2.56")),
     ({"type": "string", "logicalType": "uuid"}, "string", text("u"), "u"),
 ]
@@ -96,8 +104,8 @@ def test_no_bytes_harm_a_neighbour(damage):
 def test_a_count_that_no_memory_holds_is_a_bad_record():
     codec = AvroCodec(schema("c array<string>"), {None: record(("c", {"type": "array", "items": "string"}))})
     assert codec.decode([number(2**60), number(1) + number(2**62)]).bad == {
-        0: "a count goes beyond its end",
-        1: "a length goes beyond its end",
+        0: "a count extends past its end",
+        1: "a length extends past its end",
     }
 
 
@@ -118,7 +126,7 @@ def test_records_of_several_schemas_are_told_by_the_number_in_front():
         (record(("n", "long")), "n int", "declared as int"),
         (record(("n", ["null", "int", "string"])), "n int", "declared as int"),
         (record(("n", "Unknown")), "n int", "is not known"),
-        (record(("next", ["null", "R"]), ("n", "int")), "n int", "holds itself"),
+        (record(("next", ["null", "R"]), ("n", "int")), "n int", "contains itself"),
         ("long", "n bigint", "not JSON"),
         ('"long"', "n bigint", "is a record"),
     ],
@@ -131,3 +139,41 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_runs(given_schema
 def test_a_format_without_a_schema_is_refused():
     with pytest.raises(SettingsError, match="needs a schema"):
         hr.avro()
+
+
+KINDS = {
+    "long": ("bigint", lambda chance: chance.randrange(-(2**63), 2**63)),
+    "int": ("int", lambda chance: chance.randrange(-(2**31), 2**31)),
+    "boolean": ("boolean", lambda chance: chance.random() < 0.5),
+    "double": ("double", lambda chance: chance.uniform(-1e9, 1e9)),
+    "string": ("string", lambda chance: "".join(chance.choice("aé😀 \n") for _ in range(chance.randrange(9)))),
+    "bytes": ("binary", lambda chance: chance.randbytes(chance.randrange(9))),
+}
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_records_of_random_schemas_are_what_fastavro_reads(seed: int) -> None:
+    chance = random.Random(seed)
+    fields, columns, draws = [], [], []
+    for place in range(chance.randrange(1, 7)):
+        kind, (declared, draw) = chance.choice(list(KINDS.items()))
+        shape = chance.choice(["plain", "optional", "array"])
+        avro = {"plain": kind, "optional": ["null", kind], "array": {"type": "array", "items": kind}}[shape]
+        fields.append((f"f{place}", avro))
+        columns.append(f"f{place} {f'array<{declared}>' if shape == 'array' else declared}")
+        draws.append((f"f{place}", shape, draw))
+
+    def value(shape: str, draw: object) -> object:
+        if shape == "array":
+            return [draw(chance) for _ in range(chance.randrange(4))]
+        return None if shape == "optional" and chance.random() < 0.3 else draw(chance)
+
+    parsed = fastavro.parse_schema(record(*fields))
+    encoded = []
+    for _ in range(chance.randrange(1, 60)):
+        into = io.BytesIO()
+        fastavro.schemaless_writer(into, parsed, {name: value(shape, draw) for name, shape, draw in draws})
+        encoded.append(into.getvalue())
+    decoded = AvroCodec(schema(", ".join(columns)), {None: record(*fields)}).decode(encoded)
+    assert decoded.bad == {}
+    assert decoded.table.to_pylist() == [fastavro.schemaless_reader(io.BytesIO(one), parsed, None) for one in encoded]

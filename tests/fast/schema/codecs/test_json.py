@@ -16,7 +16,8 @@ from tests.support.examples import examples
 
 COLUMNS = schema(
     "a bigint, b string, d double, t timestamp, n struct<x:int, deep:struct<y:string>>, l array<int>, f boolean, "
-    "price decimal(10,2), day date, raw binary, m map<string,int>, small tinyint, local timestamp_ntz"
+    "price decimal(10,2), day date, raw binary, m map<string,int>, small tinyint, local timestamp_ntz, "
+    "ms timestamp(ms), w struct<s:timestamp(s)>"
 )
 PLAIN = pa.schema([column for column in COLUMNS if column.name != "m"])
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,7 +43,13 @@ GOOD = [
     (b'{"t":"2026-01-01T14:00:00+02:00"}', {"t": NOON}),
     (b'{"t":"2026-01-01 12:00:00"}', {"t": NOON}),
     (b'{"t":"2026-01-01T12:00:00.000000999Z"}', {"t": NOON}),
-    (b'{"t":1767268800000000}', {"t": NOON}),
+    (b'{"ms":1767268800000}', {"ms": NOON}),
+    (b'{"ms":1767268800000.0}', {"ms": NOON}),
+    (b'{"ms":"2026-01-01T12:00:00Z"}', {"ms": NOON}),
+    (b'{"w":{"s":1767268800}}', {"w": {"s": NOON}}),
+    (b'{"w":{"s":1767268800.5}}', {"w": {"s": NOON.replace(microsecond=500_000)}}),
+    (b'{"w":{"s":"2026-01-01T12:00:00Z"}}', {"w": {"s": NOON}}),
+    (b'{"w":null,"ms":null}', {}),
     (b'{"local":"2026-01-01T14:00:00+02:00"}', {"local": NOON.replace(tzinfo=None)}),
     (b'{"n":{"x":1,"more":2,"deep":{"y":"q","z":0}}}', {"n": {"x": 1, "deep": {"y": "q"}}}),
     (b'{"n":{}}', {"n": {"x": None, "deep": None}}),
@@ -57,6 +64,11 @@ GOOD = [
     (b'{"z":' + b"[" * 400 + b"]" * 400 + b"}", {}),
 ]
 BAD = [
+    (b'{"t":1767268800000000}', "column 't': 1767268800000000 is a number without a unit"),
+    (b'{"ms":1e300}', "column 'ms': 1e+300 as timestamp(ms) is outside of the years 1 to 9999"),
+    (b'{"ms":9223372036854775807}', "outside of the years"),
+    (b'{"ms":true}', "column 'ms': True is not of type timestamp"),
+    (b'{"w":{"s":1767268800000}}', "column 'w': 1767268800000 as timestamp(s) is outside of the years"),
     (b"", "empty"),
     (b"  \n", "empty"),
     (b"oops", "not JSON"),
@@ -84,13 +96,13 @@ BAD = [
     (b'{"a":9223372036854775808}', "9223372036854775808 is not of type bigint"),
     (b'{"a":NaN}', "is not of type bigint"),
     (b'{"a":true}', "is not of type bigint"),
-    (b'{"a":1,"a":2}', "column 'a': it is there twice"),
-    (b'{"n":{"x":1,"x":2}}', "column 'n': it is there twice"),
+    (b'{"a":1,"a":2}', "column 'a': it occurs twice"),
+    (b'{"n":{"x":1,"x":2}}', "column 'n': it occurs twice"),
     (b'{"b":5}', "5 is not of type string"),
     (b'{"d":"5"}', "'5' is not of type double"),
     (b'{"d":1e400}', "1e400 is not of type double"),
     (b'{"t":"yesterday"}', "'yesterday' is not of type timestamp"),
-    (b'{"t":1.5}', "1.5 is not of type timestamp"),
+    (b'{"t":1.5}', "1.5 is a number without a unit"),
     (b'{"n":5}', "is not of type struct"),
     (b'{"n":{"x":99999999999}}', "is not of type int"),
     (b'{"l":[1,"a"]}', "'a' is not of type int"),

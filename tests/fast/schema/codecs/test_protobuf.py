@@ -84,7 +84,7 @@ def test_what_registries_put_in_front_is_taken_off(payment):
 def test_a_type_may_be_given_by_its_name_and_files(payment):
     files = hr.protobuf(payment).files
     assert hr.protobuf("test.Payment", files=files).codec(schema("id bigint")).decode([b"\x08\x05"]).table["id"].to_pylist() == [5]
-    with pytest.raises(SettingsError, match="does not say its fields"):
+    with pytest.raises(SettingsError, match="does not tell its fields"):
         hr.protobuf("test.Payment")
     with pytest.raises(SchemaError, match=r"no message 'test\.Other'"):
         hr.protobuf("test.Other", files=files).codec(schema("id bigint"))

@@ -10,10 +10,10 @@ from typing import Generic, TypeVar
 Client = TypeVar("Client")
 
 
-class Kept(Generic[Client]):
-    """One client for each thing it is for, in this process only: connections and threads do not survive a fork. Closed at its end.
+class ClientCache(Generic[Client]):
+    """One client for each purpose, in this process only: connections and threads do not survive a fork. Closed when the process ends.
 
-    >>> kept = Kept[list[int]](close=list.clear)
+    >>> kept = ClientCache[list[int]](close=list.clear)
     >>> kept.get("a", list) is kept.get("a", list)
     True
     """
@@ -36,7 +36,7 @@ class Kept(Generic[Client]):
             self._close(client)
 
     def forget(self) -> None:
-        """Close all of this process."""
+        """Close all clients of this process."""
         for process, purpose in list(self._clients):
             if process == os.getpid():
                 self.drop(purpose)

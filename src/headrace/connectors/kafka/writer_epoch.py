@@ -1,6 +1,6 @@
-"""What a writer notes of its epochs in Kafka: in the transaction of its records, as the offset of a group of its own.
+"""The last epoch of a writer in Kafka, recorded in the transaction of its records as the offset of the writer's own group.
 
-The offset that the group has committed for the topic's first partition is the epoch, and the run is the text beside that offset.
+The offset that the group has committed for the topic's first partition is the epoch; the run is the metadata of that offset.
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ from headrace.connectors.output import Writer
 
 
 @dataclass(frozen=True)
-class Note:
+class WriterEpoch:
     """The newest run of a writer, and its last epoch; -1 where there is none.
 
-    >>> Note.of(Note(3, 7).place("views"))
-    Note(generation=3, epoch=7)
-    >>> Note.of(Note().place("views"))
-    Note(generation=-1, epoch=-1)
+    >>> WriterEpoch.of(WriterEpoch(3, 7).place("views"))
+    WriterEpoch(generation=3, epoch=7)
+    >>> WriterEpoch.of(WriterEpoch().place("views"))
+    WriterEpoch(generation=-1, epoch=-1)
     """
 
     generation: int = -1
     epoch: int = -1
 
     @classmethod
-    def of(cls, place: Any) -> Note:
-        """What the place that a group has committed says."""
-        # An offset is that of the next record; none is below zero.
+    def of(cls, place: Any) -> WriterEpoch:
+        """The progress in a committed offset."""
+        # A committed offset is that of the next record, so it is one higher; none is below zero.
         return cls(int(place.metadata) if place.metadata else -1, max(place.offset, 0) - 1)
 
     def place(self, topic: str) -> Any:
-        """The place that a group commits to say so."""
+        """The offset that a group commits to record this progress."""
         from confluent_kafka import TopicPartition
 
         return TopicPartition(topic, 0, self.epoch + 1, metadata=str(self.generation))
 
 
 def group_of(writer: Writer) -> str:
-    """The group in whose name a writer notes its epochs."""
+    """The group under which a writer records its epochs."""
     return writer.name
 
 
-def noted_by(asker: Any, topic: str) -> Note:
-    """What a consumer's group has noted; raises what the client raises."""
+def epoch_in_group(asker: Any, topic: str) -> WriterEpoch:
+    """The progress that a consumer's group has recorded; raises the client's errors."""
     from confluent_kafka import TopicPartition
 
     (place,) = asker.committed([TopicPartition(topic, 0)], TIMEOUT)
-    return Note.of(place)
+    return WriterEpoch.of(place)
 
 
-def noted(target: KafkaTopic, writer: Writer) -> Note:
-    """What a writer has noted and committed, asked by the one client that a process has for questions."""
+def epoch_of(target: KafkaTopic, writer: Writer) -> WriterEpoch:
+    """The committed progress of a writer, requested through the process's query client."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
     group = group_of(writer)
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(target.topic, 0)])]
 
-    def ask() -> Note:
-        # Stable: of a transaction that is open nothing is told.
+    def ask() -> WriterEpoch:
+        # Stable: open transactions are not included.
         found = admin(target).list_consumer_group_offsets(asked, require_stable=True, request_timeout=within(target))
         (place,) = found[group].result(TIMEOUT).topic_partitions
         if place.error is not None:
             raise KafkaException(place.error)
-        return Note.of(place)
+        return WriterEpoch.of(place)
 
     return patiently(target, "looking at", ask)

@@ -1,7 +1,7 @@
-"""The way of one writer's records into a topic of Kafka.
+"""The producer of one writer's records for a topic of Kafka.
 
-A note of the epoch is sent in the transaction of the records. `init_transactions` shuts out every earlier producer of the writer, and
-aborts what it left open.
+The epoch is recorded in the transaction of the records. `init_transactions` fences every earlier producer of the writer, and aborts what it
+left open.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from headrace.connectors.client_cache import ClientCache
 from headrace.connectors.kafka.client import TIMEOUT, client_settings, failure
 from headrace.connectors.kafka.declaration import KafkaTopic
-from headrace.connectors.kafka.note import Note, group_of, noted_by
-from headrace.connectors.kept import Kept
+from headrace.connectors.kafka.writer_epoch import WriterEpoch, epoch_in_group, group_of
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
 from headrace.core.keys import partitions_of
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
-# What another try does not mend.
+# Errors that another attempt does not fix.
 _FINAL = ("TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "_AUTHENTICATION",
           "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "INVALID_TOPIC_EXCEPTION", "MSG_SIZE_TOO_LARGE", "_INVALID_ARG")  # fmt: skip
 
 
 class ProducerLost(Exception):
-    """A producer failed, or was shut out; a new one may find that its epoch is there, or write it."""
+    """A producer failed or was fenced; a new one finds that the epoch is stored, or writes it."""
 
 
 @dataclass(frozen=True)
-class Records:
-    """Keys and values in their order; a value that is None removes its key."""
+class KeyedValues:
+    """Keys and values in their order; a value of None removes its key."""
 
     keys: list[bytes | None]
     values: list[bytes | None]
 
 
-class Channel:
-    """A producer of one writer. After any failure nobody knows what it still does: it is thrown away, never tried again."""
+class EpochProducer:
+    """A producer of one writer. After any failure its state is unknown: it is discarded, never used again."""
 
     def __init__(self, target: KafkaTopic, writer: Writer) -> None:
         from confluent_kafka import Producer
@@ -55,25 +55,25 @@ class Channel:
             self._asker = _asker(target, writer)
             self._producer = Producer({**shared, "transactional.id": writer.name}, logger=_log)
             self._sure(lambda: self._producer.init_transactions(TIMEOUT))
-            note = self._sure(lambda: noted_by(self._asker, target.topic))
-            if note.generation > writer.generation:
+            recorded = self._sure(lambda: epoch_in_group(self._asker, target.topic))
+            if recorded.generation > writer.generation:
                 raise writer.fenced()
-            self._epoch = note.epoch
-            if note.generation < writer.generation:
-                # Durable at once: a writer of an earlier run that comes now finds it.
+            self._epoch = recorded.epoch
+            if recorded.generation < writer.generation:
+                # Durable at once, so that a writer of an earlier run finds it.
                 self._sure(self._producer.begin_transaction)
                 self._commit(self._epoch)
         self._partitions = self._count()
 
-    def write(self, epoch: int, records: Records) -> bool:
-        """Send the records of an epoch, and wait until they are there for good; False if they are already."""
+    def write(self, epoch: int, records: KeyedValues) -> bool:
+        """Send the records of an epoch, and wait until they are durable; False if they are already stored."""
         if epoch <= self._epoch:
             return False
         failpoints.reach("kafka.send.before")
         if self._target.at_least_once:
             self._sure(lambda: self._send(records))
             if self._producer.flush(TIMEOUT) or self._refused:
-                raise ProducerLost(str(self._refused or "brokers did not take the records in time"))
+                raise ProducerLost(str(self._refused or "brokers did not accept the records in time"))
             return True
         self._sure(self._producer.begin_transaction)
         self._sure(lambda: self._send(records))
@@ -83,12 +83,12 @@ class Channel:
         return True
 
     def close(self) -> None:
-        """Leave without a word: what is open is aborted by the next producer, or when its time is over."""
+        """Close without an abort: the next producer, or the transaction's time-out, aborts what is open."""
         self._producer.purge()
         if not self._target.at_least_once:
             self._asker.close()
 
-    def _send(self, records: Records) -> None:
+    def _send(self, records: KeyedValues) -> None:
         self._refused: object = None
         places = partitions_of(pa.array(records.keys, pa.binary()), self._partitions).tolist() if records.keys else []
         topic, produce = self._target.topic, self._producer.produce
@@ -106,7 +106,7 @@ class Channel:
         self._refused = self._refused or error
 
     def _commit(self, epoch: int) -> None:
-        place = Note(self._writer.generation, epoch).place(self._target.topic)
+        place = WriterEpoch(self._writer.generation, epoch).place(self._target.topic)
         self._sure(lambda: self._producer.send_offsets_to_transaction([place], self._asker.consumer_group_metadata(), TIMEOUT))
         failpoints.reach("kafka.commit.before")
         self._sure(lambda: self._producer.commit_transaction(TIMEOUT))
@@ -133,14 +133,14 @@ def _asker(target: KafkaTopic, writer: Writer) -> Any:
     return Consumer({**client_settings(target), "group.id": group_of(writer), "enable.auto.commit": False}, logger=_log)
 
 
-def write(target: KafkaTopic, writer: Writer, epoch: int, records: Records) -> bool:
-    """Send an epoch by this process's channel of a writer."""
+def write(target: KafkaTopic, writer: Writer, epoch: int, records: KeyedValues) -> bool:
+    """Write an epoch through this process's producer for a writer."""
     purpose = (target.servers, target.topic, writer)
     try:
-        return channels.get(purpose, lambda: Channel(target, writer)).write(epoch, records)
+        return producers.get(purpose, lambda: EpochProducer(target, writer)).write(epoch, records)
     except BaseException:
-        channels.drop(purpose)
+        producers.drop(purpose)
         raise
 
 
-channels = Kept[Channel](close=Channel.close)
+producers = ClientCache[EpochProducer](close=EpochProducer.close)
