@@ -1,0 +1,1 @@
+"""HTTP, SSE and WebSocket: routes, security, documents, metrics."""

@@ -1,0 +1,158 @@
+"""Records that arrive over HTTP: JSON, lines of JSON and CloudEvents, checked as a whole and stored once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.connectors.files.feed import Feed, Rows
+from headrace.connectors.files.lines import json_lines
+from headrace.core.schema import TIMESTAMP
+from headrace.core.values import column_of
+from headrace.log import Log, Topic
+from headrace.schema.values import json_reader
+from headrace.serve.http.bodies import parsed
+from headrace.serve.http.problems import Problem
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+EVENT, EVENTS = "application/cloudevents+json", "application/cloudevents-batch+json"
+_TOLD = 20
+_OWN = frozenset(("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"))
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Posted:
+    """Records that are to be stored together, once for all posts with the same `identity`; None: each post stores them."""
+
+    records: Sequence[Any]
+    identity: str | None = None
+    first_row: int = 0
+
+
+@dataclass
+class Stored:
+    """The number of stored records, of those already stored, and the offsets after them."""
+
+    stored: int = 0
+    repeated: int = 0
+    next: dict[int, int] | None = None
+
+
+def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]:
+    """The records of a request, by its content type."""
+    identity = headers.get("idempotency-key")
+    if identity is not None and not 1 <= len(identity) <= 200:
+        raise Problem(400, "an idempotency key has 1 to 200 characters")
+    if kind == NDJSON:
+        lines = list(json_lines(body.splitlines()))
+        wrong = [(number, value) for number, value in lines if isinstance(value, ValueError)]
+        if wrong:
+            raise _unfit([(number, str(error)) for number, error in wrong])
+        return [Posted([value for _, value in lines], identity)]
+    content = parsed(body)
+    if kind == EVENT:
+        return [_event(content, 0)]
+    if kind == EVENTS:
+        if not isinstance(content, list):
+            raise Problem(422, "a batch of CloudEvents is an array")
+        return [_event(event, number) for number, event in enumerate(content)]
+    if "ce-id" in headers:
+        attributes = {name.removeprefix("ce-"): value for name, value in headers.items() if name.startswith("ce-")}
+        return [_event({**attributes, "data": content}, 0)]
+    return [Posted(content if isinstance(content, list) else [content], identity)]
+
+
+def store(log: Log, topic: str, posts: Iterable[Posted]) -> Stored:
+    """Store records; if one of them does not fit, none is stored."""
+    declared = log.topic(topic)
+    if not declared.structured:
+        raise Problem(409, f"topic {topic!r} holds bytes, no columns", hint="create it with a schema, or use headrace produce")
+    tables = [(post, table_of(declared, post)) for post in posts]
+    stored = Stored(next={})
+    assert stored.next is not None
+    for post, table in tables:
+        if post.identity is None:
+            with log.producer(acks="all") as producer:
+                parts = producer.send_table(topic, table)
+        else:
+            parts = log.append_epoch(topic, table, writer=f"http/{topic}/{post.identity}", epoch=1, passing=True)
+        for part in parts:
+            count = part.next - part.base
+            stored.repeated += count if part.repeated else 0
+            stored.stored += 0 if part.repeated else count
+            stored.next[part.partition] = max(part.next, stored.next.get(part.partition, 0))
+    return stored
+
+
+def table_of(topic: Topic, post: Posted) -> pa.Table:
+    """The records of a post as columns of a topic, with keys, times and tombstones where records have them."""
+    read = Rows(topic, Feed(), json_reader)
+    rows, wrong = _rows(read, post)
+    if wrong:
+        raise _unfit(wrong)
+    columns = {field.name: _column([(row["value"] or {}).get(field.name) for row in rows], field, post) for field in topic.columns}
+    arrays = [*columns.values()]
+    fields = [*topic.columns]
+    for name, kind, values in _extras(topic, rows):
+        if any(value is not None for value in values):
+            arrays.append(pa.array(values, kind))
+            fields.append(pa.field(name, kind))
+    return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
+
+
+def _column(values: Sequence[Any], field: pa.Field, post: Posted) -> pa.Array:
+    try:
+        return column_of(values, field)
+    except ValueError:
+        # Half of a surrogate pair is text to Python and to JSON, but not in UTF-8.
+        for number, value in enumerate(values):
+            try:
+                column_of([value], field)
+            except ValueError as error:
+                raise _unfit([(post.first_row + number, str(error))]) from error
+        raise
+
+
+def _rows(read: Callable[[object], Record], post: Posted) -> tuple[list[Record], list[tuple[int, str]]]:
+    rows, wrong = [], []
+    for number, record in enumerate(post.records):
+        try:
+            row = read(record)
+            if row["value"] is None:
+                raise ValueError("a tombstone is not taken over HTTP")
+            rows.append(row)
+        except ValueError as error:
+            wrong.append((post.first_row + number, str(error)))
+    return rows, wrong
+
+
+def _extras(topic: Topic, rows: Sequence[Record]) -> Iterable[tuple[str, pa.DataType, list[Any]]]:
+    if not topic.key:
+        yield "_key", pa.binary(), [None if row["key"] is None else str(row["key"]).encode() for row in rows]
+    if not topic.time:
+        yield "_time", TIMESTAMP, [row["time"] for row in rows]
+
+
+def _event(event: Any, number: int) -> Posted:
+    """A CloudEvent: its data is the record; its source and id tell whether it was already stored."""
+    if not isinstance(event, dict) or not all(isinstance(event.get(name), str) and event[name] for name in ("id", "source", "type")):
+        raise _unfit([(number, "a CloudEvent has an id, a source and a type")])
+    if event.get("specversion") != "1.0":
+        raise _unfit([(number, f"specversion {event.get('specversion')!r} is not 1.0")])
+    data = event.get("data")
+    if isinstance(data, dict) and "_time" not in data and event.get("time") is not None:
+        data = {**data, "_time": event["time"]}
+    return Posted([data], f"cloudevent/{event['source']}/{event['id']}", number)
+
+
+def _unfit(wrong: Sequence[tuple[int, str]]) -> Problem:
+    number, reason = wrong[0]
+    return Problem(
+        422, f"record {number}: {reason}", hint="nothing was stored; mend the records and send all of them again",
+        errors=[{"row": row, "reason": why} for row, why in wrong[:_TOLD]], count=len(wrong),
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""The facts of all jobs as Prometheus metrics: base units, totals that only grow, one name for one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_COUNTED = {
+    "in": ("headrace_step_records_in", "Records that a step took in."),
+    "out": ("headrace_step_records_out", "Records that a step passed on, or took into its state."),
+    "late": ("headrace_step_records_late", "Records that came after their windows had closed."),
+    "duplicate": ("headrace_step_records_duplicate", "Records that were dropped as duplicates."),
+    "filtered": ("headrace_step_records_filtered", "Records that a condition kept out."),
+    "dead_letter": ("headrace_step_dead_letters", "Records that could not be read or computed."),
+}
+_BUCKETS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+
+
+def exposition(jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> bytes:
+    """The statuses of jobs, the rows of views and the subscribers of a server as a page that Prometheus reads."""
+    registry = CollectorRegistry()
+    registry.register(_Facts(jobs, views, subscribers))
+    return generate_latest(registry)
+
+
+class _Facts(Collector):
+    def __init__(self, jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> None:
+        self._jobs, self._views, self._subscribers = jobs, views, subscribers
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._steps()
+        yield from self._progress()
+        rows = GaugeMetricFamily("headrace_view_rows", "Rows of a view in the memory of this server.", labels=["view"])
+        for view, count in self._views.items():
+            rows.add_metric([view], count)
+        yield rows
+        yield GaugeMetricFamily("headrace_subscribers", "Subscribers of this server.", self._subscribers)
+
+    def _steps(self) -> Iterable[Metric]:
+        for name, (metric, words) in _COUNTED.items():
+            counter = CounterMetricFamily(metric, words, labels=["job", "step"])
+            for job in self._jobs:
+                for step in job["steps"]:
+                    counter.add_metric([job["name"], step["name"]], step[name])
+            yield counter
+        for name, words in (("state_rows", "Rows that a step keeps."), ("state_bytes", "Bytes of state that a step has stored.")):
+            gauge = GaugeMetricFamily(f"headrace_step_{name}", words, labels=["job", "step"])
+            for job in self._jobs:
+                for step in job["steps"]:
+                    if step[name] is not None:
+                        gauge.add_metric([job["name"], step["name"]], step[name])
+            yield gauge
+
+    def _progress(self) -> Iterable[Metric]:
+        facts = (
+            ("headrace_job_running", "Whether a job runs.", lambda job: float(job["state"] == "running")),
+            ("headrace_job_epoch", "The last committed epoch.", lambda job: job["epoch"]),
+            ("headrace_job_lag_records", "Records of the log that wait to be taken in.", lambda job: job["lag"]),
+            ("headrace_job_lag_seconds", "Event time between the records that wait and those taken in.", lambda job: job["lag_seconds"]),
+            ("headrace_job_watermark_timestamp_seconds", "The watermark.", lambda job: _seconds(job["watermark"])),
+            ("headrace_job_last_commit_timestamp_seconds", "When the last epoch was committed.", _committed),
+            ("headrace_job_last_commit_age_seconds", "How long ago that was.", lambda job: _age(job, _committed(job))),
+            (
+                "headrace_job_last_sync_age_seconds",
+                "How long ago the state was last made to outlast a power cut.",
+                lambda job: _age(job, _seconds(job.get("synced_at"))),
+            ),
+            ("headrace_job_restarts", "How often the job was started again in this run.", lambda job: job.get("restarts")),
+            ("headrace_job_interruptions", "The last runs that were killed or failed.", lambda job: len(job.get("interruptions", ()))),
+        )
+        for name, words, value in facts:
+            gauge = GaugeMetricFamily(name, words, labels=["job"])
+            for job in self._jobs:
+                if (found := value(job)) is not None:
+                    gauge.add_metric([job["name"]], found)
+            yield gauge
+        yield from self._partitions()
+        yield from self._durations()
+
+    def _partitions(self) -> Iterable[Metric]:
+        records = GaugeMetricFamily(
+            "headrace_partition_lag_records", "Records of a partition that wait.", labels=["job", "stream", "partition"]
+        )
+        seconds = GaugeMetricFamily(
+            "headrace_partition_lag_seconds", "For how long the first of them has waited.", labels=["job", "stream", "partition"]
+        )
+        for job in self._jobs:
+            for lag in job.get("lags", ()):
+                labels = [job["name"], lag["stream"], str(lag["partition"])]
+                records.add_metric(labels, lag["records"])
+                seconds.add_metric(labels, lag["seconds"])
+        yield records
+        yield seconds
+
+    def _durations(self) -> Iterable[Metric]:
+        latency = HistogramMetricFamily(
+            "headrace_job_latency_seconds", "From the append of a record to the commit of its epoch, by samples.", labels=["job"]
+        )
+        epochs = HistogramMetricFamily("headrace_job_epoch_duration_seconds", "From plan to commit, the last epochs.", labels=["job"])
+        phases = GaugeMetricFamily("headrace_job_epoch_phase_seconds", "The phases of the last epoch.", labels=["job", "phase"])
+        for job in self._jobs:
+            if found := job.get("latency"):
+                latency.add_metric([job["name"]], [(bound, count) for bound, count in found["buckets"]], sum_value=found["sum"])
+            took = [epoch["seconds"] for epoch in job["epochs"] if epoch["seconds"] is not None]
+            buckets = [(str(bound), float(sum(seconds <= bound for seconds in took))) for bound in _BUCKETS]
+            epochs.add_metric([job["name"]], [*buckets, ("+Inf", float(len(took)))], sum_value=sum(took))
+            last: Mapping[str, float] = next((epoch["phases"] for epoch in reversed(job["epochs"]) if epoch.get("phases")), {})
+            for phase, seconds in last.items():
+                phases.add_metric([job["name"], phase], seconds)
+        yield latency
+        yield epochs
+        yield phases
+
+
+def _seconds(moment: str | None) -> float | None:
+    return None if moment is None else datetime.fromisoformat(moment).timestamp()
+
+
+def _committed(job: Mapping[str, Any]) -> float | None:
+    return _seconds(job.get("committed_at"))
+
+
+def _age(job: Mapping[str, Any], moment: float | None) -> float | None:
+    now = _seconds(job.get("told_at"))
+    return None if moment is None or now is None else max(0.0, now - moment)

@@ -1,0 +1,216 @@
+"""Pull and push: views over HTTP, server-sent events and WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from headrace.core.schema import ddl
+from headrace.operators.expressions.dtypes import dtype
+from headrace.serve.http.problems import Problem
+from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of
+from headrace.serve.views.follower import Followed
+from headrace.serve.views.formats import JSON, accepted
+from headrace.serve.views.hub import Hub
+from headrace.serve.views.subscription import Subscriptions
+
+_WAIT = 30.0
+# The codes with which a WebSocket is closed, by the status that HTTP would answer with.
+_STALLED, _CLOSED = 4408, {400: 4400, 404: 4404, 429: 4429, 503: 4503}
+
+
+class ViewRoutes:
+    """Handlers of everything under /api/v1/views."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._subscriptions = Subscriptions(hub)
+
+    async def list(self, request: Request) -> Response:
+        """Every view: its job, columns, key, rows and epoch."""
+        return JSONResponse([self._described(followed) for followed in self._hub.follower.views()])
+
+    async def read(self, request: Request) -> Response:
+        """The rows of a view: filtered, ordered, a page at a time; with Accept: text/event-stream its changes."""
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return await self._events(request)
+        followed = await self._at(request)
+        if (unchanged := _unchanged(request, followed)) is not None:
+            return unchanged
+        query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
+        snapshot = followed.table.snapshot()
+        values = {name: value for name, value in query.equal().items() if name in followed.view.key}
+        rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
+        frame, more = await asyncio.to_thread(page_of, rows, query)
+        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), "Vary": "Accept"}
+        following = cursor_of(frame.row(frame.height - 1, named=True), query) if more else None
+        if following is not None:
+            headers["X-Next-Cursor"] = following
+        body = form.rows(frame)
+        if form.media_type != JSON:
+            return Response(body, headers=headers, media_type=form.media_type)
+        tail = f',"epoch":{snapshot.epoch},"next":{json.dumps(following)}}}'
+        return Response(b'{"rows":' + body + tail.encode(), headers=headers, media_type=JSON)
+
+    async def find(self, request: Request) -> Response:
+        """The row of a key, whose columns follow each other in the path; with fewer of them, all rows with that prefix."""
+        followed = await self._at(request)
+        if (unchanged := _unchanged(request, followed)) is not None:
+            return unchanged
+        parts = _parts(request, followed)
+        key = followed.view.key
+        kinds = [followed.view.columns.field(name).type for name in key]
+        values = {name: value_of(text, kind, name) for name, kind, text in zip(key, kinds, parts, strict=False)}
+        frame = _frame(values, followed)
+        form = accepted(request.headers.get("accept"), request.query_params.get("format"))
+        if len(parts) == len(key):
+            epoch, found = followed.table.find(frame)
+            if found is None:
+                raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=epoch)
+            headers = {"ETag": _tag(followed, epoch), "X-Epoch": str(epoch)}
+            body = form.rows(found.select(followed.view.columns.names))
+            return Response(body[1:-1] if form.media_type == JSON else body, headers=headers, media_type=form.media_type)
+        snapshot = followed.table.snapshot()
+        keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in values])
+        rows = await asyncio.to_thread(lambda: snapshot.where_equal(frame).filter(keep).sort(key[len(parts) :]).head(10_001).collect())
+        if rows.height > 10_000:
+            raise Problem(413, "more than 10,000 rows begin so", hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…")
+        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch)}
+        return Response(form.rows(rows), headers=headers, media_type=form.media_type)
+
+    async def subscribe(self, socket: WebSocket) -> None:
+        """A view's snapshot and changes as messages of JSON."""
+        hub = self._hub
+        try:
+            followed = await hub.opened(socket.path_params["name"])
+            query = _query(socket, followed)
+            _admit(hub)
+        except Problem as problem:
+            await socket.accept()
+            await socket.close(_CLOSED.get(problem.status, 4400), problem.fact[:100])
+            return
+        await socket.accept()
+        hub.subscribers += 1
+        listening = asyncio.ensure_future(_listen(socket))
+        try:
+            async for message in self._subscriptions.messages(followed.view.name, query, socket.query_params.get("since")):
+                await asyncio.wait_for(socket.send_text(f'{message.body[:-1]},"id":"{message.place}"}}'), hub.limits.stalled)
+                if listening.done():
+                    return
+            await socket.close(1001, "the server stops")
+        except TimeoutError:
+            await _close(socket, _STALLED, "it took nothing for too long")
+        except Problem as problem:
+            await _close(socket, _CLOSED.get(problem.status, 4400), problem.fact)
+        except WebSocketDisconnect:
+            return
+        finally:
+            hub.subscribers -= 1
+            listening.cancel()
+
+    async def _events(self, request: Request) -> Response:
+        hub = self._hub
+        followed = await hub.opened(request.path_params["name"])
+        query = _query(request, followed)
+        place = request.headers.get("last-event-id") or request.query_params.get("since")
+        _admit(hub)
+        return StreamingResponse(
+            self._stream(followed.view.name, query, place), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    async def _stream(self, name: str, query: Query, place: str | None) -> AsyncIterator[str]:
+        self._hub.subscribers += 1
+        try:
+            async for message in self._subscriptions.messages(name, query, place):
+                yield f"id: {message.place}\nevent: {message.event}\ndata: {message.body}\n\n"
+        except Problem as problem:
+            yield f"event: error\ndata: {json.dumps({'detail': problem.fact})}\n\n"
+        finally:
+            self._hub.subscribers -= 1
+
+    async def _at(self, request: Request) -> Followed:
+        """The view of a request, at the requested epoch."""
+        name, epoch = request.path_params["name"], request.query_params.get("epoch")
+        if epoch is None:
+            return self._hub.view(name)
+        if not epoch.isdecimal():
+            raise Problem(400, f"epoch={epoch!r} is not a number")
+        return await self._hub.reached(name, int(epoch), _seconds(request.query_params.get("wait")))
+
+    def _described(self, followed: Followed) -> dict[str, Any]:
+        view, table = followed.view, followed.table
+        return {
+            "name": view.name, "job": view.app, "columns": ddl(view.columns), "key": list(view.key),
+            "rows": table.rows if followed.ready else None, "epoch": table.epoch, "ready": followed.ready,
+        }  # fmt: skip
+
+
+def _seconds(text: str | None) -> float:
+    """How long to wait for an epoch."""
+    try:
+        seconds = _WAIT if text is None else float(text)
+    except ValueError:
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise Problem(400, f"wait={text!r} is not a number of seconds")
+    return min(max(seconds, 0.0), 120.0)
+
+
+def _query(request: HTTPConnection, followed: Followed) -> Query:
+    return query_of(request.query_params.multi_items(), followed.view.columns, followed.view.key)
+
+
+def _parts(request: Request, followed: Followed) -> list[str]:
+    """The parts of the key in the path; one may contain a slash, written %2F."""
+    raw: str = request.scope["raw_path"].decode("ascii")
+    written = raw.split("/views/", 1)[1].split("/")[1:]
+    parts = [unquote(part) for part in written]
+    if len(parts) > len(followed.view.key) or parts in ([], [""]):
+        raise Problem(
+            404, f"the key of view {followed.view.name!r} is {', '.join(followed.view.key)}", hint="one part of the path for each"
+        )
+    return parts
+
+
+def _frame(values: dict[str, Any], followed: Followed) -> pl.DataFrame:
+    columns = followed.view.columns
+    return pl.DataFrame([pl.Series(name, [value], dtype(columns.field(name).type)) for name, value in values.items()])
+
+
+def _tag(followed: Followed, epoch: int) -> str:
+    return f'W/"{followed.table.topic_id[:12]}-{epoch}"'
+
+
+def _unchanged(request: Request, followed: Followed) -> Response | None:
+    tag = _tag(followed, followed.table.epoch)
+    return Response(status_code=304, headers={"ETag": tag}) if request.headers.get("if-none-match") == tag else None
+
+
+def _admit(hub: Hub) -> None:
+    if hub.subscribers >= hub.limits.subscribers:
+        raise Problem(429, f"{hub.subscribers:,} subscribers are served already", headers={"Retry-After": "5"})
+
+
+async def _listen(socket: WebSocket) -> None:
+    """Notice when a subscriber leaves; its messages have no meaning."""
+    while True:
+        try:
+            await socket.receive_text()
+        except (WebSocketDisconnect, KeyError, RuntimeError):
+            return
+
+
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
+    try:
+        await asyncio.wait_for(socket.close(code, reason[:100]), 1.0)
+    except (TimeoutError, RuntimeError, WebSocketDisconnect):
+        return

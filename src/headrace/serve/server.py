@@ -1,0 +1,170 @@
+"""A server of a home: its views in memory, the API in front of them, one security layer over all of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.core.disk import PosixLock
+from headrace.core.errors import ConnectorError, HeadraceError, SettingsError
+from headrace.log import Log
+from headrace.ops.alerts.channels import Channels
+from headrace.ops.alerts.watch import jobs_in, watching
+from headrace.serve.http.api import Api
+from headrace.serve.http.connections import guarded
+from headrace.serve.http.limits import Limits
+from headrace.serve.http.problems import Problem, problem_of
+from headrace.serve.http.security import Security
+from headrace.serve.http.tokens import Tokens, tokens_in
+from headrace.serve.views.hub import Hub
+from headrace.serve.views.sql import SqlLimits
+
+DIRECTORY = "serve"
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Where a server listens, and within which bounds."""
+
+    host: str = "127.0.0.1"
+    port: int = 7070
+    host_names: tuple[str, ...] = ()
+    certificate: Path | None = None
+    key: Path | None = None
+    insecure: bool = False
+    """Listen on another address than loopback without TLS: the word must be said."""
+    development: bool = False
+    """Let the page crash jobs on purpose."""
+    limits: Limits = field(default_factory=Limits)
+    sql: SqlLimits = field(default_factory=SqlLimits)
+    channels: Channels = field(default_factory=Channels)
+    """Where the alerts of the jobs are told."""
+
+    def __post_init__(self) -> None:
+        if not self.loopback and self.certificate is None and not self.insecure:
+            raise SettingsError(
+                f"the address {self.host} can be reached from other machines, and there is no TLS",
+                why="tokens and rows would travel in the clear",
+                hint="give --certificate and --key, or say --insecure behind a proxy that has TLS",
+            )
+
+    @property
+    def loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
+
+    def hosts(self) -> list[str]:
+        """The names by which clients may address the server."""
+        own = [self.host, *self.host_names, *(("127.0.0.1", "localhost", "[::1]") if self.loopback else ())]
+        return [name if ":" in name.strip("[]") and not name.startswith("[") else f"{name}:{self.port}" for name in own]
+
+
+def free_port(first: int) -> int:
+    """The first free port from `first` on."""
+    for port in range(first, first + 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+    raise ConnectorError(f"no port from {first} to {first + 99} is free", hint="choose one with --port")
+
+
+class Server:
+    """Serves one home until it is stopped."""
+
+    def __init__(self, home: Path, settings: ServeSettings) -> None:
+        self._home, self._settings = home, settings
+        place = home / DIRECTORY
+        self.tokens: Tokens = tokens_in(place)
+        self._lock = PosixLock(place / f"lock-{settings.port}")
+        # Two servers that share a port on different addresses do not share a cache.
+        cached = self._lock.acquire(wait=False)
+        self._log = Log(home / "log")
+        self.hub = Hub(self._log, home, place / f"cache-{settings.port}" if cached else None, settings.limits)
+        self.api = Api(self.hub, settings.sql, development=settings.development)
+
+    @property
+    def url(self) -> str:
+        return f"{self._settings.scheme}://{self._settings.host}:{self._settings.port}"
+
+    def application(self) -> Starlette:
+        """The ASGI application, with everything in front of it."""
+        security = Middleware(
+            Security, rules=self.api.rules(), tokens=self.tokens, hosts=self._settings.hosts(), limits=self._settings.limits
+        )
+        return Starlette(
+            routes=self.api.routes(), middleware=[security], lifespan=self._lifespan,
+            exception_handlers={Problem: _told, HeadraceError: _told, Exception: _failed},
+        )  # fmt: skip
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        uvicorn.Server(self._config()).run()
+
+    @contextmanager
+    def background(self) -> Iterator[None]:
+        """Serve in a thread for as long as the block lasts."""
+        server = uvicorn.Server(self._config())
+        thread = threading.Thread(target=server.run, name="headrace-server", daemon=True)
+        thread.start()
+        try:
+            while not server.started:
+                if not thread.is_alive():
+                    raise ConnectorError(f"{self.url} cannot be served", hint="is the port taken? choose another with --port")
+                time.sleep(0.01)
+            yield
+        finally:
+            server.should_exit = True
+            thread.join()
+
+    def _config(self) -> uvicorn.Config:
+        settings = self._settings
+        return uvicorn.Config(
+            self.application(), host=settings.host, port=settings.port, log_level="warning", access_log=False, ws="websockets-sansio",
+            ws_per_message_deflate=False, http=guarded(settings.limits), timeout_keep_alive=30, server_header=False,
+            h11_max_incomplete_event_size=64 * 1024, timeout_graceful_shutdown=3,
+            ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        await self.hub.start()
+        try:
+            with watching(lambda: jobs_in(self._home), self._log, self._settings.channels):
+                yield
+        finally:
+            await self.hub.stop()
+            self._log.close()
+            self._lock.release()
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem | HeadraceError)
+    return (error if isinstance(error, Problem) else problem_of(error)).response()
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """An unexpected error; the log of the server has the rest."""
+    return Problem(500, "something went wrong in the server", hint="its log has the reason").response()

@@ -1,0 +1,1 @@
+"""Views in memory: followed from their topics, filtered, queried, subscribed to."""

@@ -1,0 +1,44 @@
+"""The jobs of a home and their views, as the last run of each job described them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.core.schema import schema
+from headrace.jobs.facts.description import JobDescription, read_description
+
+
+@dataclass(frozen=True)
+class ServedView:
+    """A view that a server keeps: the job that writes it, its topic, its columns and its key."""
+
+    app: str
+    name: str
+    topic: str
+    columns: pa.Schema
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The jobs under one home."""
+
+    home: Path
+
+    def jobs(self) -> Iterator[JobDescription]:
+        """Every job that has run, by name."""
+        folder = self.home / "jobs"
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            found = read_description(path)
+            if found is not None:
+                yield found
+
+    def views(self) -> Iterator[ServedView]:
+        """Every view of every job."""
+        for job in self.jobs():
+            for view in job.views:
+                yield ServedView(job.app, view.name, view.topic, schema(view.columns), view.key)

@@ -1,0 +1,58 @@
+"""Rows in the formats that a client accepts: JSON, lines of JSON, CSV, an Arrow stream and Parquet."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import polars as pl
+import pyarrow as pa
+
+from headrace.schema.legible import as_json
+from headrace.serve.http.problems import Problem
+
+JSON, NDJSON, CSV, ARROW = "application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+_NAMES = {"json": JSON, "ndjson": NDJSON, "csv": CSV, "arrow": ARROW, "parquet": PARQUET}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format by its media type."""
+
+    media_type: str
+
+    def rows(self, frame: pl.DataFrame) -> bytes:
+        """Rows as the body of an answer."""
+        if self.media_type == ARROW:
+            out = io.BytesIO()
+            table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+            with pa.ipc.new_stream(out, table.schema) as writer:
+                writer.write_table(table)
+            return out.getvalue()
+        if self.media_type == PARQUET:
+            out = io.BytesIO()
+            frame.write_parquet(out)
+            return out.getvalue()
+        if self.media_type == CSV:
+            flat = [pl.col(name).struct.json_encode() if kind == pl.Struct else pl.col(name) for name, kind in frame.schema.items()]
+            return frame.select(flat).write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ").encode()
+        lines = as_json(frame).to_list() if frame.height else []
+        if self.media_type == NDJSON:
+            return "".join(f"{line}\n" for line in lines).encode()
+        return f"[{','.join(lines)}]".encode()
+
+
+def accepted(accept: str | None, name: str | None = None) -> Format:
+    """The format that a request asks for, by `?format=` or by its Accept header."""
+    if name is not None:
+        if name not in _NAMES:
+            raise Problem(406, f"format={name!r} is not known", hint=f"one of {', '.join(_NAMES)}")
+        return Format(_NAMES[name])
+    wanted = [part.split(";")[0].strip() for part in (accept or "*/*").split(",")]
+    for kind in wanted:
+        if kind in ("*/*", "application/*", JSON):
+            return Format(JSON)
+        if kind in (NDJSON, CSV, ARROW, PARQUET):
+            return Format(kind)
+    raise Problem(406, f"none of {accept!r} can be given", hint=f"one of {', '.join(_NAMES.values())}")

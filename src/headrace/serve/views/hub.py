@@ -1,0 +1,95 @@
+"""The border between the follower's thread and the event loop: views by name, and a way to wait for their next epoch."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from headrace.log import Log
+from headrace.serve.http.limits import Limits
+from headrace.serve.http.problems import Problem
+from headrace.serve.views.follower import Followed, Follower
+
+_STARTING = 10.0
+# A view that is read anew, after a reset or behind a compaction, is not known for a moment.
+_AWAY = 1.5
+
+
+class Hub:
+    """The views for handlers."""
+
+    def __init__(self, log: Log, home: Path, cache: Path | None, limits: Limits) -> None:
+        self.log, self.home, self.limits = log, home, limits
+        self.follower = Follower(log, home, cache, self._moved)
+        self.subscribers = 0
+        self.ingesting = 0
+        self.closing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._signals: dict[str, asyncio.Event] = {}
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.follower.start()
+
+    async def stop(self) -> None:
+        self.closing = True
+        self._wake_all()
+        await asyncio.to_thread(self.follower.stop)
+
+    def view(self, name: str) -> Followed:
+        """A view that is ready to be read."""
+        found = self.follower.view(name)
+        if found is None and not self.follower.discovered:
+            raise Problem(503, "the server has not looked for views yet", headers={"Retry-After": "1"})
+        if found is None:
+            known = ", ".join(followed.view.name for followed in self.follower.views())
+            raise Problem(404, f"there is no view {name!r}", hint=f"views: {known or 'none; a view is there once its job has run'}")
+        if not found.ready:
+            raise Problem(503, f"view {name!r} is still being read", headers={"Retry-After": "1"})
+        return found
+
+    async def opened(self, name: str) -> Followed:
+        """The same for a subscriber: while the server starts, it waits until views are read."""
+        began = asyncio.get_running_loop().time()
+        while (waited := asyncio.get_running_loop().time() - began) < _STARTING:
+            known = self.follower.view(name) is not None
+            if self.follower.ready and (known or waited > _AWAY):
+                break
+            await self.moved(name, 0.05)
+        return self.view(name)
+
+    async def moved(self, name: str, seconds: float) -> None:
+        """Return when a view has moved, or after some seconds."""
+        signal = self._signals.setdefault(name, asyncio.Event())
+        try:
+            await asyncio.wait_for(signal.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def reached(self, name: str, epoch: int, seconds: float) -> Followed:
+        """The view once it exists and has reached an epoch."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            found = self.follower.view(name)
+            at = found.table.epoch if found is not None and found.ready else -1
+            if found is not None and at >= epoch:
+                return found
+            rest = deadline - asyncio.get_running_loop().time()
+            if rest <= 0:
+                self.view(name)
+                raise Problem(408, f"view {name!r} is at epoch {at}, and did not come to {epoch} in {seconds:g} s")
+            await self.moved(name, min(rest, 0.1))
+
+    def _moved(self, name: str) -> None:
+        """Called by the follower's thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, name)
+
+    def _wake(self, name: str) -> None:
+        signal = self._signals.pop(name, None)
+        if signal is not None:
+            signal.set()
+
+    def _wake_all(self) -> None:
+        for name in list(self._signals):
+            self._wake(name)

@@ -1,0 +1,165 @@
+"""SELECT over views, answered by DuckDB on the rows in memory: parsed, allow-listed, generated again, then run in a locked database.
+
+The text of the user never reaches the database: what runs is generated from the checked tree. The database itself has no access to files,
+the network, extensions or settings, and has bounds on time, rows and memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from headrace.serve.http.problems import Problem
+from headrace.serve.views.sql_functions import NAMES, NODES
+from headrace.serve.views.table import PRESENT, TableSnapshot
+
+_LONGEST = 100_000
+_CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+}
+
+
+@dataclass(frozen=True)
+class SqlLimits:
+    """The limits of one query."""
+
+    seconds: float = 10.0
+    rows: int = 100_000
+    memory: str = "1GB"
+    threads: int = 2
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """The rows of a query; `complete` is false if there were more than the limit."""
+
+    table: pa.Table
+    complete: bool
+    epochs: Mapping[str, int]
+
+
+def run_sql(text: str, find: Callable[[str], TableSnapshot | None], limits: SqlLimits) -> SqlResult:
+    """Answer a query; `find` returns a view by its name."""
+    tree = checked(text)
+    snapshots = {name: _found(name, find) for name in tables_of(tree)}
+    config: dict[str, str | bool | int | float | list[str]] = {**_CONFIG, "memory_limit": limits.memory, "threads": str(limits.threads)}
+    with duckdb.connect(":memory:", config=config) as database:
+        database.execute("SET TimeZone = 'UTC'")
+        for name, snapshot in snapshots.items():
+            _define(database, name, snapshot)
+        database.execute("SET lock_configuration = true")
+        table, complete = _answer(database, tree.sql(dialect="duckdb"), limits)
+    return SqlResult(table, complete, {name: snapshot.epoch for name, snapshot in snapshots.items()})
+
+
+def checked(text: str) -> exp.Query:
+    """The tree of one SELECT that uses nothing but tables, allowed functions and operators."""
+    if len(text) > _LONGEST:
+        raise Problem(413, f"the query has {len(text):,} characters, at most {_LONGEST:,} are taken")
+    try:
+        trees = [tree for tree in sqlglot.parse(text, dialect="duckdb") if tree is not None]
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        raise Problem(400, f"this is not SQL: {str(error).splitlines()[0]}") from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise Problem(400, "only one SELECT is answered", hint="SELECT … FROM view")
+    tree = trees[0]
+    for node in tree.find_all(exp.Expression):
+        _refuse(node)
+    return tree
+
+
+def tables_of(tree: exp.Query) -> list[str]:
+    """The views that a query reads; names that it defines itself are not included."""
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    names = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
+    return [name for name in names if name.lower() not in own]
+
+
+def _refuse(node: exp.Expression) -> None:
+    if isinstance(node, exp.Table):
+        if not isinstance(node.this, exp.Identifier):
+            raise Problem(400, f"{node.sql(dialect='duckdb')!r} is no view", hint="only views are read")
+        if node.args.get("db") or node.args.get("catalog"):
+            raise Problem(400, f"{node.sql(dialect='duckdb')!r}: a view has no schema or database before its name")
+    elif isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        if node.name.lower() not in NAMES:
+            raise Problem(400, f"function {node.name!r} is not allowed")
+    elif isinstance(node, exp.Func) and type(node).__name__ not in NODES:
+        raise Problem(400, f"function {node.sql_name().lower()!r} is not allowed")
+    elif isinstance(node, exp.Command | exp.DDL | exp.DML | exp.Set | exp.Pragma | exp.Into | exp.Lock | exp.Parameter | exp.Placeholder):
+        raise Problem(400, f"{type(node).__name__.lower()!r} is not part of a SELECT that is answered")
+
+
+def _found(name: str, find: Callable[[str], TableSnapshot | None]) -> TableSnapshot:
+    snapshot = find(name)
+    if snapshot is None:
+        raise Problem(404, f"there is no view {name!r}", hint="GET /api/v1/views lists them")
+    return snapshot
+
+
+def _define(database: duckdb.DuckDBPyConnection, name: str, snapshot: TableSnapshot) -> None:
+    """Define a view of the rows in memory, without a copy."""
+    columns = ", ".join(_quoted(column) for column in snapshot.view.columns.names)
+    selects = []
+    for number, part in enumerate(snapshot.parts):
+        source = f"_rows of {name} {number}"
+        database.register(source, part.marked.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        selects.append(f"SELECT {columns} FROM {_quoted(source)} WHERE {PRESENT}")  # noqa: S608 - names are quoted
+    if not selects:
+        source = f"_rows of {name}"
+        database.register(source, snapshot.view.columns.empty_table())
+        selects = [f"SELECT {columns} FROM {_quoted(source)}"]  # noqa: S608 - names are quoted
+    database.execute(f"CREATE VIEW {_quoted(name)} AS {' UNION ALL '.join(selects)}")
+
+
+def _answer(database: duckdb.DuckDBPyConnection, text: str, limits: SqlLimits) -> tuple[pa.Table, bool]:
+    timer = threading.Timer(limits.seconds, database.interrupt)
+    timer.start()
+    try:
+        reader: pa.RecordBatchReader = database.sql(text).to_arrow_reader(min(limits.rows + 1, 10_000))
+        schema, batches, rows = reader.schema, list[pa.RecordBatch](), 0
+        for batch in reader:
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows > limits.rows:
+                break
+    except duckdb.InterruptException as error:
+        raise Problem(408, f"the query took longer than {limits.seconds:g} seconds") from error
+    except duckdb.OutOfMemoryException as error:
+        raise Problem(413, f"the query needs more than {limits.memory} of memory") from error
+    except duckdb.Error as error:
+        raise Problem(400, _first_line(error)) from error
+    finally:
+        timer.cancel()
+    table = _narrowed(pa.Table.from_batches(batches, schema))
+    return table.slice(0, limits.rows), rows <= limits.rows
+
+
+def _narrowed(table: pa.Table) -> pa.Table:
+    """Sums of whole numbers as whole numbers, where they fit: DuckDB gives them 128 bits."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(number, field.name, table.column(number).cast(pa.int64()))
+    return table
+
+
+def _first_line(error: Exception) -> str:
+    lines: Iterable[str] = (line for line in str(error).splitlines() if line.strip())
+    return next(iter(lines), "the query failed")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,195 @@
+"""A view in memory: rows by key in Arrow columns, moved from epoch to epoch as a whole.
+
+One thread applies epochs; any thread reads. Runs of rows never change, so a reader works on a snapshot without a copy of the rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from headrace.operators.state.keyed import GONE, KeyedState
+from headrace.serve.views.catalog import ServedView
+from headrace.serve.views.changes import DELETE, INSERT, OPERATION, UPDATE, Changes, RecentChanges
+from headrace.serve.views.prefix_index import PrefixIndexes
+from headrace.serve.views.run_files import RunFiles
+
+PRESENT = "_present"
+# The place of a change in the topic of its view.
+PARTITION, OFFSET, TOMBSTONE, SEQUENCE = "_partition", "_offset", "_tombstone", "_sequence"
+_RECENT_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """One run of rows, and which of them are present."""
+
+    serial: int
+    frame: pl.DataFrame
+    present: np.ndarray
+
+    @cached_property
+    def marked(self) -> pl.DataFrame:
+        """The rows with a column that says which are present; no row is copied."""
+        return self.frame.drop(GONE).with_columns(pl.Series(PRESENT, self.present))
+
+    def chosen(self, rows: np.ndarray) -> pl.DataFrame:
+        """Those of some rows that are present."""
+        chosen: pl.DataFrame = self.frame[rows[self.present[rows]]]
+        return chosen.drop(GONE)
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """All rows of a view as of one epoch."""
+
+    view: ServedView
+    epoch: int
+    parts: tuple[Part, ...]
+    indexes: PrefixIndexes
+
+    @property
+    def rows(self) -> int:
+        return sum(int(np.count_nonzero(part.present)) for part in self.parts)
+
+    def lazy(self) -> pl.LazyFrame:
+        """The present rows, evaluated only as far as a query needs."""
+        if not self.parts:
+            return empty_frame(self.view.columns).lazy()
+        whole = pl.concat([part.marked.lazy() for part in self.parts])
+        return whole.filter(pl.col(PRESENT)).drop(PRESENT)
+
+    def where_equal(self, values: pl.DataFrame) -> pl.LazyFrame:
+        """The present rows that may have these values of some columns of the key: by an index where a run is large."""
+        if not self.parts:
+            return self.lazy()
+        found = []
+        for part in self.parts:
+            rows = self.indexes.rows(part.serial, part.frame, values)
+            found.append((part.marked.filter(pl.col(PRESENT)).drop(PRESENT) if rows is None else part.chosen(rows)).lazy())
+        return pl.concat(found)
+
+
+def empty_frame(columns: pa.Schema) -> pl.DataFrame:
+    """No row of these columns."""
+    frame = pl.from_arrow(columns.empty_table())
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+class ViewTable:
+    """The rows of one view, with its recent changes."""
+
+    def __init__(self, view: ServedView, topic_id: str, cache: Path | None) -> None:
+        self.view = view
+        self.topic_id = topic_id
+        self.epoch = 0
+        self.positions: dict[int, int] = {}
+        self.rows = 0
+        """How many there are, counted on from change to change."""
+        self.recent = RecentChanges(view.key, _RECENT_ROWS)
+        self._files = RunFiles(cache)
+        self._state = KeyedState("run", view.key)
+        self._indexes = PrefixIndexes()
+        self._lock = threading.RLock()
+        self._snapshot: TableSnapshot | None = None
+        self._saved: tuple[int, dict[int, int]] | None = None
+        self._restore()
+
+    def apply(self, records: pl.DataFrame, epoch: int, positions: Mapping[int, int], *, first: bool = False) -> Changes | None:
+        """Apply the changes of a topic up to an epoch; returns them. While the table is first read there are none to report."""
+        with self._lock:
+            changed = self._put(records) if records.height else self._no_changes()
+            changes = Changes(self.epoch, epoch, changed)
+            self.epoch, self.positions, self._snapshot = epoch, dict(positions), None
+            if first:
+                return None
+            self.recent.add(changes)
+            return changes
+
+    def snapshot(self) -> TableSnapshot:
+        """All rows as of the last epoch."""
+        with self._lock:
+            if self._snapshot is None:
+                parts = tuple(Part(*part) for part in self._state.parts())
+                self._indexes.keep(part.serial for part in parts)
+                self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes)
+            return self._snapshot
+
+    def find(self, keys: pl.DataFrame) -> tuple[int, pl.DataFrame | None]:
+        """The rows of whole keys, with the epoch."""
+        with self._lock:
+            return self.epoch, self._state.find(keys)
+
+    def changes_since(self, epoch: int) -> Changes | None:
+        """The net changes since an epoch; None if they are no longer known."""
+        with self._lock:
+            return self.recent.since(epoch)
+
+    def save(self) -> None:
+        """Let the next start continue from here."""
+        with self._lock:
+            now = (self.epoch, dict(self.positions))
+            if now == self._saved:
+                return
+            content = {
+                "topic": self.topic_id,
+                "columns": self.view.columns.to_string(),
+                "epoch": self.epoch,
+                "positions": {str(partition): offset for partition, offset in self.positions.items()},
+                "state": self._state.manifest(),
+            }
+            self._files.save(content)
+            self._saved = now
+
+    def forget(self) -> None:
+        """Let the next start read the topic from its beginning."""
+        with self._lock:
+            self._files.clear()
+
+    def _restore(self) -> None:
+        content = self._files.load()
+        if content is None or content["topic"] != self.topic_id or content["columns"] != self.view.columns.to_string():
+            self._files.clear()
+            return
+        try:
+            self._state.restore(content["state"], self._files)
+        except LookupError:
+            # The cache is torn: the topic has everything.
+            self._state = KeyedState("run", self.view.key)
+            self._files.clear()
+            return
+        self.rows = self._state.size.rows
+        self.epoch = content["epoch"]
+        self.positions = {int(partition): offset for partition, offset in content["positions"].items()}
+
+    def _put(self, records: pl.DataFrame) -> pl.DataFrame:
+        """Replace, add and remove rows; returns one change for each key, with its operation."""
+        key = list(self.view.key)
+        newest = records.sort(SEQUENCE, maintain_order=True).unique(subset=key, keep="last", maintain_order=True)
+        located = self._state.locate(newest)
+        known = np.zeros(newest.height, dtype=bool)
+        known[located.places] = True
+        removed = newest.get_column(TOMBSTONE).fill_null(False).to_numpy()
+        operation = np.where(removed, DELETE, np.where(known, UPDATE, INSERT))
+        changes = newest.drop(TOMBSTONE, SEQUENCE).with_columns(pl.Series(OPERATION, operation))
+        effective = known | ~removed
+        self.rows += int(np.count_nonzero(~known & ~removed)) - int(np.count_nonzero(known & removed))
+        rows = newest.select(self.view.columns.names).with_columns(pl.Series(GONE, removed))
+        if effective.all():
+            self._state.put(rows, self._files, located)
+            return changes
+        self._state.put(rows.filter(effective), self._files)
+        return changes.filter(effective)
+
+    def _no_changes(self) -> pl.DataFrame:
+        empty = empty_frame(self.view.columns)
+        places = [pl.lit(0, pl.Int32).alias(PARTITION), pl.lit(0, pl.Int64).alias(OFFSET)]
+        return empty.with_columns(*places, pl.lit("").alias(OPERATION))

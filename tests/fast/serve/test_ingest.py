@@ -1,0 +1,115 @@
+"""Records come in over HTTP: all of a request or none, once for each idempotency key or CloudEvent."""
+
+import json
+
+import pytest
+
+from headrace.plan.sides import DEAD_LETTER
+from headrace.serve.http.limits import Limits
+
+AT = "2026-01-01T12:00:00Z"
+
+
+@pytest.fixture
+def clicks(totals):
+    totals.epoch([])
+    totals.log.create_topic("clicks", partitions=2, schema="url string not null, at timestamp, n int", key="url", time="at")
+    return lambda: sorted(row["url"] for row in totals.log.read("clicks").to_pylist())
+
+
+def test_an_object_an_array_and_lines_of_json_are_stored(clicks, serving):
+    with serving() as client:
+        one = client.post("/api/v1/topics/clicks", json={"url": "/a", "at": AT, "n": 1})
+        many = client.post("/api/v1/topics/clicks", json=[{"url": "/b", "at": AT}, {"url": "/c"}])
+        lines = client.post(
+            "/api/v1/topics/clicks", content='{"url": "/d"}\n\n{"url": "/e"}\n', headers={"Content-Type": "application/x-ndjson"}
+        )
+    assert [answer.status_code for answer in (one, many, lines)] == [201, 201, 201]
+    assert (one.json()["stored"], many.json()["stored"], lines.json()["stored"]) == (1, 2, 2)
+    assert clicks() == ["/a", "/b", "/c", "/d", "/e"]
+
+
+def test_a_request_with_the_same_idempotency_key_is_stored_once(clicks, serving):
+    rows = [{"url": f"/{number}", "at": AT} for number in range(10)]
+    with serving() as client:
+        first = client.post("/api/v1/topics/clicks", json=rows, headers={"Idempotency-Key": "order-7"})
+    with serving() as client:
+        again = client.post("/api/v1/topics/clicks", json=rows, headers={"Idempotency-Key": "order-7"})
+    assert (first.json()["stored"], first.json()["repeated"]) == (10, 0)
+    assert (again.json()["stored"], again.json()["repeated"]) == (0, 10)
+    assert len(clicks()) == 10
+
+
+def test_one_record_that_does_not_fit_keeps_all_of_them_out_and_is_told_with_its_row(clicks, serving):
+    with serving() as client:
+        answer = client.post("/api/v1/topics/clicks", json=[{"url": "/a"}, {"url": "/b", "n": "x"}, {"at": AT}, {"url": "/c", "z": 1}])
+    problem = answer.json()
+    assert answer.status_code == 422
+    assert [error["row"] for error in problem["errors"]] == [1, 2, 3]
+    assert "'n'" in problem["errors"][0]["reason"]
+    assert clicks() == []
+
+
+def test_a_cloudevent_is_stored_once_by_its_source_and_id(clicks, serving):
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "click", "data": {"url": "/a", "at": AT}}
+    batch = [event, {**event, "id": "2", "data": {"url": "/b"}}]
+    with serving() as client:
+        path = "/api/v1/topics/clicks"
+        single = client.post(path, content=json.dumps(event), headers={"Content-Type": "application/cloudevents+json"})
+        several = client.post(path, content=json.dumps(batch), headers={"Content-Type": "application/cloudevents-batch+json"})
+        binary = client.post(
+            path, json={"url": "/c"}, headers={"ce-id": "3", "ce-source": "/shop", "ce-type": "c", "ce-specversion": "1.0"}
+        )
+        lacking = client.post(path, content=json.dumps({"id": "4"}), headers={"Content-Type": "application/cloudevents+json"})
+    assert (single.json()["stored"], several.json()["stored"], several.json()["repeated"], binary.json()["stored"]) == (1, 1, 1, 1)
+    assert lacking.status_code == 422
+    assert clicks() == ["/a", "/b", "/c"]
+
+
+@pytest.mark.parametrize("body", ["", "{", "[1]", '"text"', '{"url": NaN}', "[[]]", "null"])
+def test_a_body_that_is_no_record_is_refused_and_nothing_is_stored(clicks, serving, body):
+    with serving() as client:
+        answer = client.post("/api/v1/topics/clicks", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422)
+    assert clicks() == []
+
+
+def test_more_writers_than_the_log_takes_are_told_to_come_back(clicks, serving):
+    with serving(limits=Limits(ingests=0)) as client:
+        answer = client.post("/api/v1/topics/clicks", json={"url": "/a"})
+    assert answer.status_code == 429
+    assert "Retry-After" in answer.headers
+
+
+def test_records_are_found_by_offset_time_and_key(clicks, serving, totals):
+    totals.log.create_topic("one", schema="url string, at timestamp", key="url", time="at")
+    with serving() as client:
+        rows = [{"url": f"/{number % 3}", "at": f"2026-01-01T12:00:{number:02}Z"} for number in range(9)]
+        client.post("/api/v1/topics/one", json=rows).raise_for_status()
+        path = "/api/v1/topics/one/records"
+        by_offset = client.get(path, params={"offset": 7}).json()
+        by_time = client.get(path, params={"time": "2026-01-01T12:00:06Z", "limit": 1}).json()
+        by_key = client.get(path, params={"key": "/1"}).json()
+        beyond = client.get(path, params={"offset": 99})
+    assert [record["_offset"] for record in by_offset["records"]] == [7, 8]
+    assert ([record["_offset"] for record in by_time["records"]], by_time["next"]) == ([6], 7)
+    assert [record["_offset"] for record in by_key["records"]] == [1, 4, 7]
+    assert beyond.status_code == 404
+
+
+def test_dead_letters_are_sent_again_once_as_they_are_or_mended(clicks, serving, totals):
+    totals.log.create_topic("clicks.dead", schema=DEAD_LETTER)
+    with totals.log.producer() as producer:
+        for number, record in enumerate(['{"url": "/a"}', '{"url": 7}', "{broken"]):
+            producer.send("clicks.dead", {"step": "clicks", "reason": "bad", "partition": 0, "offset": number, "record": record})
+    with serving() as client:
+        path = "/api/v1/topics/clicks.dead/redrive"
+        first = client.post(path, json={}).json()
+        again = client.post(path, json={}).json()
+        mended = client.post(path, json={"letters": [{"partition": 0, "offset": 1, "record": {"url": "/seven"}}]}).json()
+        other = client.post("/api/v1/topics/clicks/redrive", json={})
+    assert (first["redriven"], [failed["offset"] for failed in first["failed"]]) == (1, [1, 2])
+    assert (again["redriven"], again["repeated"]) == (0, 1)
+    assert mended["redriven"] == 1
+    assert other.status_code == 409
+    assert clicks() == ["/a", "/seven"]

@@ -1,0 +1,69 @@
+"""SQL over views: right, bounded, and nothing but views can be reached."""
+
+import pytest
+
+from headrace.serve.views.sql import SqlLimits
+from tests.support.http_attacks import PATHS
+from tests.support.sql_attacks import ESCAPES
+
+ROWS = [{"url": f"/{number:02}", "user": "ada" if number % 2 else "bob", "views": number} for number in range(20)]
+
+
+@pytest.fixture
+def client(totals, serving):
+    totals.epoch(ROWS[:10])
+    totals.epoch(ROWS[5:], [ROWS[0]])
+    with serving(sql=SqlLimits(seconds=2, rows=1_000)) as opened:
+        opened.get("/api/v1/views/totals", params={"epoch": 2}).raise_for_status()
+        yield opened
+
+
+def query(client, text):
+    return client.post("/api/v1/sql", json={"query": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("select count(*) n, sum(views) s from totals", [{"n": 19, "s": sum(range(20))}]),
+        (
+            "select user, max(views) m from totals group by user order by user",
+            [{"user": "ada", "m": 19}, {"user": "bob", "m": 18}],
+        ),
+        ("with big as (select * from totals where views > 17) select a.url from big a join totals b using (url) order by 1",
+         [{"url": "/18"}, {"url": "/19"}]),
+        ("select url, row_number() over (order by views desc) place from totals qualify place <= 2 order by place",
+         [{"url": "/19", "place": 1}, {"url": "/18", "place": 2}]),
+        ("select upper(user) u, round(avg(views), 1) a from TOTALS where url like '/0%' group by all order by all",
+         [{"u": "ADA", "a": 5.0}, {"u": "BOB", "a": 5.0}]),
+    ],
+)  # fmt: skip
+def test_a_select_over_a_view_is_answered(client, text, rows):
+    answer = query(client, text)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["rows"] == rows
+    assert answer.json()["epochs"] == {next(iter(answer.json()["epochs"])): 2}
+
+
+def test_nothing_but_one_select_over_views_is_answered(client):
+    assert len({*ESCAPES, *PATHS}) >= 400
+    answered = [(text[:80], answer.text[:200]) for text in ESCAPES if not 400 <= (answer := query(client, text)).status_code < 500]
+    assert not answered
+
+
+def test_a_query_that_takes_too_long_is_ended(client):
+    many = ", ".join(f"totals t{number}" for number in range(12))
+    answer = query(client, f"select count(*) from {many}")
+    assert answer.status_code == 408
+
+
+def test_a_result_that_is_too_long_is_cut_and_says_so(client):
+    answer = query(client, "select a.url from totals a, totals b, totals c").json()
+    assert (len(answer["rows"]), answer["complete"]) == (1_000, False)
+
+
+def test_a_mistake_is_told_in_the_words_of_the_database(client):
+    answer = query(client, "select nothing from totals")
+    assert answer.status_code == 400
+    assert "nothing" in answer.json()["detail"]
+    assert query(client, "select * from others").status_code == 404
