@@ -1,1 +1,1 @@
-"""The `headrace` command: one file a command, each of them parse, one call, render."""
+"""The `headrace` command: one file for each command, each of them parse, one call, render."""

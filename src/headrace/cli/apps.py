@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 AppFile = Annotated[str, typer.Argument(metavar="FILE", help="The Python file that declares the app; FILE:NAME if it declares several.")]
 
 
-def app_in(text: str, place: Path | None = None) -> App:
-    """Run a file, without what it does under `__main__`, and take the app it declares; with a place, as a copy that lives there."""
-    from headrace.app import App, apart
+def app_in(text: str, place: Path | None = None, *, creates: bool = False) -> App:
+    """Run a file, without its `__main__` block, and return the app it declares; with a place, as a copy that lives there.
+
+    Its topics are created only if `creates` is true.
+    """
+    from headrace.app import App, apart, only_declared
     from headrace.core.errors import PlanError
 
     path, _, wanted = text.partition(":")
     file = Path(path)
     if not file.is_file():
         raise PlanError(f"there is no file {path}", hint="name the Python file that declares the app")
-    # As if the file itself were run: it finds its neighbours.
+    # As if the file itself were run: it can import its neighbors.
     sys.path.insert(0, str(file.resolve().parent))
-    with apart(place) if place is not None else nullcontext():
+    with apart(place) if place is not None else nullcontext(), nullcontext() if creates else only_declared():
         names = runpy.run_path(str(file), run_name="headrace_app")
     apps = {name: value for name, value in names.items() if isinstance(value, App) and wanted in ("", name, value.name)}
     distinct = {id(found): found for found in apps.values()}

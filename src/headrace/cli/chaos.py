@@ -1,4 +1,4 @@
-"""`headrace chaos`: an app's own job, killed again and again, and what came of it."""
+"""`headrace chaos`: an app's own job, killed again and again, and the outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.cli.apps import AppFile, app_in
 
 def chaos(
     file: AppFile,
-    minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long faults go on.")] = 5,
+    minutes: Annotated[float, typer.Option("--minutes", min=0, help="How long faults are injected.")] = 5,
     faults: Annotated[
         int | None, typer.Option("--faults", min=1, help="Stop after this many faults instead, however long they take.")
     ] = None,
@@ -25,14 +25,14 @@ def chaos(
         int | None, typer.Option("--seed", min=0, help="Repeat the faults and records of the run that named this seed.")
     ] = None,
     rate: Annotated[int, typer.Option("--rate", min=1, help="Records a second, over all streams.")] = 500,
-    keep: Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Work in DIR and leave everything there.")] = None,
+    keep: Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Work in DIR and keep everything there.")] = None,
     as_json: render.Json = False,
 ) -> None:
-    """Kill the job of an app again and again while records come in; then compare all it made with a run in which nothing happened.
+    """Kill an app's job again and again while records come in; then compare its results with a run without faults.
 
-    A copy of the app runs, on a log of its own, with topics in place of sources and sinks elsewhere.
+    A copy of the app runs, on its own log, with topics in place of other sources and sinks.
 
-    The exit code is 1 if something was lost, doubled or counted wrongly.
+    The exit code is 1 if records were lost, duplicated or counted wrongly.
     """
     import shutil
     import tempfile
@@ -48,7 +48,7 @@ def chaos(
         faults, None if faults else 60 * minutes, tuple(kinds or KINDS), rate, rows_per_epoch=max(rate, 100),
     )  # fmt: skip
     render.note(f"faults and records of seed {campaign.seed}, in {place}")
-    verdict = Chaos(app_in(file, place), file, place, campaign, render.note).run()
+    verdict = Chaos(app_in(file, place, creates=True), file, place, campaign, render.note).run()
     render.note(str(verdict))
     render.table([{**asdict(output)} for output in verdict.outputs], as_json=as_json)
     if not verdict.whole:

@@ -10,7 +10,7 @@ from headrace.cli import render
 from headrace.cli.places import Home, complete_topic, log_at
 
 if TYPE_CHECKING:
-    from headrace.log.maintenance import PartitionReport
+    from headrace.log.upkeep.maintenance import PartitionReport
 
 
 def compact(
@@ -18,9 +18,9 @@ def compact(
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
-    """Remove what retention allows to go, and keep only the latest record of each key in compacted topics.
+    """Apply retention, and keep only the latest record of each key in compacted topics.
 
-    This happens by itself whenever a segment is full.
+    The log also does this by itself whenever a segment is full.
     """
     reports = log_at(home).maintain(topic, force=True)
     render.table((_row(report) for report in reports if topic or not report.topic.startswith("__")), as_json=as_json, empty="no topics yet")
@@ -36,5 +36,6 @@ def _row(report: PartitionReport) -> dict[str, Any]:
         "segments_removed": removed.segments if removed else 0,
         "records_compacted": compacted.records_removed if compacted else 0,
         "bytes_freed": (removed.bytes if removed else 0) + (compacted.bytes_before - compacted.bytes_after if compacted else 0),
+        "held_by": report.held_by,
         "error": report.error.fact if report.error else None,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -37,7 +37,7 @@ def pageviews(
     picture: Annotated[Path | None, typer.Option("--picture", hidden=True, help="Write the last look to this SVG file.")] = None,
     as_json: render.Json = False,
 ) -> None:
-    """Page views are written to the log, and a job counts them per URL and minute, live. Ctrl-C stops it; the next run goes on."""
+    """Page views are written to the log, and a job counts them per URL and minute, live. Ctrl-C stops it; the next run continues."""
     from dataclasses import replace
 
     from headrace.cli.demos.pageviews import PageViews
@@ -47,7 +47,7 @@ def pageviews(
     if home is None:
         settings = replace(settings, home=settings.home / "demo")
     figures = None
-    with PageViews(settings, rate=rate) as demo:
+    with PageViews(settings, rate=rate) as demo, nullcontext() if render.for_programs(as_json) else _page(settings.home):
         with _shown(rate, as_json=as_json) as show:
             for figures in demo.looks(seconds=seconds):
                 show(figures)
@@ -59,8 +59,26 @@ def pageviews(
 
 
 @contextmanager
+def _page(home: Path) -> Iterator[None]:
+    """Serve the page next to the board, and open it where there is a browser."""
+    import os
+    import sys
+    import webbrowser
+
+    from headrace.serve.server import Server, ServeSettings, free_port
+
+    server = Server(home, ServeSettings(port=free_port(7070), development=True))
+    with server.background():
+        address = f"{server.url}/?token={server.tokens.operate}"
+        render.note(f"the page: {address}")
+        if sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+            webbrowser.open(address)
+        yield
+
+
+@contextmanager
 def _shown(rate: float, *, as_json: bool) -> Iterator[Show]:
-    """A board that is drawn anew on a terminal, a line a second for programs."""
+    """A board that is updated in place on a terminal, a line each second for programs."""
     if render.for_programs(as_json):
         yield _Lines()
         return
@@ -106,5 +124,5 @@ def _draw(figures: Figures, rate: float, file: Path) -> None:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     console.print(board(figures, rate))
     svg = console.export_svg(title="make demo", theme=MONOKAI)
-    # Without the fonts that it would load from elsewhere: a picture in a document asks nobody.
+    # Without the fonts that it would load from elsewhere: a picture in a document makes no requests.
     file.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")

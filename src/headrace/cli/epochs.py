@@ -7,7 +7,7 @@ from headrace.cli.apps import AppFile, app_in
 
 
 def epochs(file: AppFile, as_json: render.Json = False) -> None:
-    """The last epoch that brought something to each view and sink, as the target itself says, and that of the job."""
+    """Show the last epoch of an app's job, and the last that each view and sink received, as the target itself says."""
     app = app_in(file)
     found = app.epochs()
     render.note(f"job {app.name!r} is at epoch {found.job:,}")

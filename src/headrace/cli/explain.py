@@ -23,7 +23,7 @@ def explain(
     ] = False,
     as_json: render.Json = False,
 ) -> None:
-    """What each step of an app does, which lane runs it and why, what it remembers and for how long."""
+    """What each step of an app does, whether Headrace or Spark evaluates it, what it remembers and for how long. Nothing is created."""
     from dataclasses import asdict
 
     app = app_in(file)
@@ -43,7 +43,7 @@ def _explain_time(app: App, *, as_json: bool) -> None:
 
     from headrace.ops.timing import samples
 
-    for sample in samples(app.plan(), app.log):
+    for sample in samples(app.plan(), app.present_log):
         if render.for_programs(as_json):
             for timing in sample.timings:
                 render.record({**asdict(timing), "made_up": sample.made_up})

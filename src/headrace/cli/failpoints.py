@@ -6,7 +6,7 @@ from headrace.cli import render
 
 
 def failpoints(as_json: render.Json = False) -> None:
-    """Every failpoint, and what is done and what is not when a process comes to it. HEADRACE_FAILPOINTS="NAME=kill@3" kills it there."""
+    """List every failpoint, with what a process has done when it gets there. HEADRACE_FAILPOINTS="NAME=kill@3" kills it there."""
     from headrace.testing.faults import FAILPOINTS
 
     render.table([{"failpoint": name, "when": sentence} for name, sentence in FAILPOINTS.items()], as_json=as_json)

@@ -45,7 +45,7 @@ def seek(
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
-    """Let a group go on from another place; it must have no live members."""
+    """Let a group continue from another place; it must have no live members."""
     moved = log_at(home).seek_group(name, topic, place(to), partition)
     render.table(({"topic": topic, "partition": index, "committed": offset} for (topic, index), offset in moved.items()), as_json=as_json)
 
@@ -56,9 +56,9 @@ def reset(
     topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.")] = None,
     home: Home = None,
 ) -> None:
-    """Forget what a group has committed, so that it begins anew; it must have no live members."""
+    """Forget what a group has committed, so that it starts again; it must have no live members."""
     log_at(home).reset_group(name, topic)
-    render.note(f"group {name} begins anew" + (f" in {topic}" if topic else ""))
+    render.note(f"group {name} starts again" + (f" in {topic}" if topic else ""))
 
 
 @app.command()

@@ -31,7 +31,7 @@ def lateness(
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
-    """How far records come behind the latest one of their partition, what each bound would have lost, and which watermark fits."""
+    """Show how late the records of a stream are, what share each bound would have made late, and which watermark fits."""
     study = _of_app(app, stream, newest) if app else _of_topic(stream, newest, home)
     distribution, losses = list(study.distribution()), list(study.losses())
     if render.for_programs(as_json):
@@ -57,24 +57,26 @@ def _of_topic(name: str, newest: int, home: Path | None) -> Study:
     from headrace.connectors.log.input import LogInput
     from headrace.core.durations import microseconds
     from headrace.core.errors import PlanError
+    from headrace.engine.planning.observed_lateness import Times
     from headrace.ops.lateness import studied
+    from headrace.plan.source_time import event_time
     from headrace.plan.watermarks import DEFAULT_AHEAD
-    from headrace.spark.lateness import Times
 
     log = log_at(home)
-    time = log.topic(name).time
-    if time is None:
+    topic = log.topic(name)
+    if topic.time is None:
         raise PlanError(f"topic {name!r} has no event time", hint="name the app whose stream says which column has it: --app app.py")
     limit = log.clock.now() + microseconds(DEFAULT_AHEAD)
-    return studied(Times(LogInput(log.path, name, (time,), time), time, limit), newest)
+    time = event_time(topic.time, name, topic.columns, None)
+    return studied(Times(LogInput(log.path, name, (topic.time,), topic.time), time, limit), newest)
 
 
 def _of_app(file: str, name: str, newest: int) -> Study:
-    from headrace.connectors.log.input import LogInput
     from headrace.core.durations import microseconds
     from headrace.core.errors import PlanError
+    from headrace.engine.planning.observed_lateness import Times
     from headrace.ops.lateness import studied
-    from headrace.spark.lateness import Times
+    from headrace.spark.timed_inputs import times_of_input
 
     app = app_in(file)
     sources = {source.name: source for source in app.plan().sources}
@@ -82,9 +84,8 @@ def _of_app(file: str, name: str, newest: int) -> Study:
     if source is None or source.time is None or source.watermark is None:
         timed = ", ".join(source.name for source in sources.values() if source.time) or "none"
         raise PlanError(f"app {app.name!r} has no stream {name!r} with an event time", hint=f"such streams: {timed}")
-    if source.connector is None:
-        input_ = LogInput(app.log.path, name, (source.time,), source.time)
-    else:
-        input_ = source.connector.input(source.columns, source.time, app.name)
-    limit = app.log.clock.now() + microseconds(source.watermark.max_ahead)
-    return studied(Times(input_, source.time, limit), newest, source.watermark)
+    log = app.present_log
+    if log is None:
+        raise PlanError(f"stream {name!r} has no records: there is no log in {app.settings.home}", hint="send some first: headrace produce")
+    limit = log.clock.now() + microseconds(source.watermark.max_ahead)
+    return studied(Times(times_of_input(source, app.name, log.path), source.time, limit), newest, source.watermark)

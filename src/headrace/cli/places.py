@@ -1,4 +1,4 @@
-"""Where commands find the log, and how their options name it."""
+"""The log of a command, and the options that name it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import typer
 if TYPE_CHECKING:
     from headrace.log import Log
 
-# Logs of the command that runs; the command line closes them when it ends.
+# Logs of the running command; the command line closes them when it ends.
 opened = ExitStack()
 
 Home = Annotated[
     Path | None,
-    typer.Option("--home", help="Where the log, jobs and views live; by default HEADRACE_HOME, home in headrace.toml, or .headrace."),
+    typer.Option("--home", help="The home of the log, jobs and views; by default HEADRACE_HOME, home in headrace.toml, or .headrace."),
 ]
 
 
 def complete_topic(incomplete: str) -> list[str]:
-    """Topic names for the shell; the directory alone is asked, so that it is quick."""
+    """Topic names for the shell; only the directory is read, so that it is quick."""
     from headrace.core.settings import load_settings
 
     topics = load_settings().home / "log" / "topics"
@@ -34,7 +34,7 @@ TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's nam
 
 
 def log_at(home: Path | None, *, create: bool = False) -> Log:
-    """The log of the home in force. One that is not there is an error, unless it may be created."""
+    """The log of the home in force. One that does not exist is an error, unless it may be created."""
     from headrace.core.errors import LogError
     from headrace.core.settings import follow_log_level, load_settings
     from headrace.log import Log
@@ -44,7 +44,8 @@ def log_at(home: Path | None, *, create: bool = False) -> Log:
     path = settings.home / "log"
     if not create and not path.is_dir():
         raise LogError(
-            f"there is no log in {path.parent}", hint="create a topic first (headrace topics create NAME), or name the home with --home"
+            f"there is no log in {path.parent}",
+            hint="create topics (headrace topics create --app FILE, or NAME), or name the home with --home",
         )
     return opened.enter_context(Log(path))
 

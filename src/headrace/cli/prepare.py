@@ -6,9 +6,9 @@ from headrace.cli import render
 
 
 def prepare() -> None:
-    """Make Spark start in half the time from now on: run it once and keep what it loads, about 200 MB beside this Python."""
+    """Make Spark start in half the time: run it once and keep the classes that it loads, about 200 MB next to this Python."""
     from headrace.ops.prepare import prepare as run
-    from headrace.spark.starting import ARCHIVE
+    from headrace.spark.workers.quick_start import ARCHIVE
 
     with render.console(stderr=True).status("running Spark once, to keep what it loads (about a minute) ..."):
         size = run(ARCHIVE)

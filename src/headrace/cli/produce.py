@@ -31,14 +31,14 @@ def produce(
     key: Annotated[str | None, typer.Option("--key", "-k", help="The field that is the key, if the topic has no key column.")] = None,
     time: Annotated[str | None, typer.Option("--time", "-t", help="The field that is the time, if the topic has no time column.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", help="Between key and value in the lines of a topic of bytes.")
+        str | None, typer.Option("--key-separator", "-K", help="The separator of key and value in the lines of a topic of bytes.")
     ] = None,
     acks: Annotated[str, typer.Option(help="all: wait until records are on disk; 1: until they are written.")] = "all",
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Go on after lines that do not fit, and count them.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip lines that do not fit, and count them.")] = False,
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
-    """Send records to a topic: one JSON object a line, rows of CSV or Parquet, or lines as they are for a topic of bytes."""
+    """Send records to a topic: one JSON object in each line, rows of CSV or Parquet, or lines as they are for a topic of bytes."""
     from headrace.connectors.files.feed import Feed, feed_csv, feed_ndjson, feed_parquet
 
     if sum(given is not None for given in (records or None, csv, parquet)) > 1:
@@ -59,7 +59,7 @@ def produce(
 
 
 class _Skipped:
-    """Tells of the first bad lines; the rest are only counted."""
+    """Reports the first bad lines; the rest are only counted."""
 
     def __init__(self) -> None:
         self._told = 0
@@ -76,7 +76,7 @@ def _lines(records: list[str] | None) -> Iterable[bytes]:
     if records:
         return [record.encode() for record in records]
     if sys.stdin.isatty():
-        render.note("one record a line; Ctrl-D ends")
+        render.note("one record in each line; Ctrl-D ends")
     return sys.stdin.buffer
 
 

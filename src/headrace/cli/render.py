@@ -1,6 +1,6 @@
 """Output for people and for programs: tables on a terminal, NDJSON in a pipe, remarks and errors on stderr.
 
-Colour follows the terminal and NO_COLOR.
+Color follows the terminal and NO_COLOR.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Row = Mapping[str, object]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, on a terminal too.")]
+_PLACE = ("_partition", "_offset", "_time")
+# Wider than any table.
+_UNBOUNDED = 1_000_000
+Json = Annotated[bool, typer.Option("--json", help="One JSON object in each line, on a terminal too.")]
 
 
 def for_programs(as_json: bool) -> bool:
@@ -45,6 +48,39 @@ def table(rows: Iterable[Row], *, as_json: bool = False, empty: str = "nothing t
         note(empty)
 
 
+def accounting(rows: Iterable[Row], *, as_json: bool) -> None:
+    """The fate of the records of each step; for people without the reasons, which are printed below."""
+    if not for_programs(as_json):
+        rows = [{name: value for name, value in row.items() if not name.endswith("_reason")} for row in rows]
+        if not any(row["partly_late"] for row in rows):
+            rows = [{name: value for name, value in row.items() if name != "partly_late"} for row in rows]
+    table(rows, as_json=as_json, empty="no records moved yet")
+
+
+def records(rows: Iterable[Row], *, as_json: bool = False, empty: str = "nothing to show") -> None:
+    """Print records: as `table` where their columns fit the terminal, else one below the other, with a line for each column."""
+    if for_programs(as_json):
+        table(rows, as_json=True)
+        return
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    listed, shown = list(rows), console()
+    drawn = _rich_table(listed, {}) if listed else None
+    if drawn is None or shown.measure(drawn, options=shown.options.update(width=_UNBOUNDED)).maximum <= shown.width:
+        table(listed, empty=empty)
+        return
+    for row in listed:
+        columns = Table.grid(padding=(0, 2, 0, 2))
+        columns.add_column(style="dim", no_wrap=True)
+        columns.add_column(overflow="fold")
+        for name, value in row.items():
+            if name not in _PLACE:
+                columns.add_row(name, Text(_cell(value)))
+        shown.print(Group(Text(_place(row), style="bold"), columns))
+
+
 def record(row: Row) -> None:
     """Print one row as one line of JSON, at once, so that a following program sees it without delay."""
     sys.stdout.write(to_json(row) + "\n")
@@ -58,9 +94,8 @@ def line(row: Row, *, as_json: bool = False) -> None:
         return
     from rich.text import Text
 
-    values = {name: value for name, value in row.items() if name not in ("_partition", "_offset", "_time")}
-    place = ":".join(str(row[name]) for name in ("_partition", "_offset") if name in row)
-    text = Text(" ".join(filter(None, (place, _cell(row.get("_time"))))), style="dim").append(" ").append(to_json(values), style="default")
+    values = {name: value for name, value in row.items() if name not in _PLACE}
+    text = Text(_place(row), style="dim").append(" ").append(to_json(values), style="default")
     console().print(text, soft_wrap=True)
 
 
@@ -77,12 +112,12 @@ def to_json(row: Row) -> str:
 
 
 def words(text: str) -> None:
-    """Print words as they are."""
+    """Print text as it is."""
     console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def note(text: str) -> None:
-    """A remark beside the output, on stderr."""
+    """A remark next to the output, on stderr."""
     console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -102,6 +137,12 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr)
+
+
+def _place(row: Row) -> str:
+    """The partition and offset of a record, and its time."""
+    place = ":".join(str(row[name]) for name in ("_partition", "_offset") if name in row)
+    return " ".join(filter(None, (place, _cell(row.get("_time")))))
 
 
 def _rich_table(rows: Sequence[Row], styles: Mapping[str, str]) -> Any:

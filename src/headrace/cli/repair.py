@@ -7,13 +7,13 @@ from headrace.cli.apps import AppFile, app_in
 
 
 def repair(file: AppFile) -> None:
-    """Mend a job's checkpoint where files of it are torn or missing, by what its views and sinks say that they have.
+    """Repair a checkpoint with torn or missing files, by asking the job's views and sinks which epochs they have.
 
-    Where that would lose records or bring some twice, nothing is changed, and the reason is told.
+    If that would lose or repeat records, nothing is changed, and the reason is printed.
     """
     from headrace.jobs.repair import repair as mend
 
     app = app_in(file)
-    steps = mend(app.plan(), app.settings, app.log)
-    for step in steps or ["the checkpoint is whole: nothing to mend"]:
+    steps = mend(app.plan(), app.settings)
+    for step in steps or ["the checkpoint is complete: nothing to repair"]:
         render.note(step)

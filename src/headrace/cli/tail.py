@@ -1,4 +1,4 @@
-"""`headrace tail`: the last records of a topic, all from a place on, or those that come."""
+"""`headrace tail`: the last records of a topic, all records from a place on, or new ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PLACES = "beginning, end, an offset, a time, or how long ago (10 minutes)."
 
 def tail(
     topic: TopicName,
-    last: Annotated[int, typer.Option("--last", "-n", min=0, help="How many of the last records of each partition.")] = 10,
+    last: Annotated[int, typer.Option("--last", "-n", min=0, help="The number of last records of each partition.")] = 10,
     start: Annotated[str | None, typer.Option("--from", help=f"Everything from here on: {_PLACES}")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until Ctrl-C.")] = False,
     where: Annotated[
-        str | None, typer.Option("--where", "-w", help="Only records for which this holds: \"country = 'NL' and price > 10\".")
+        str | None, typer.Option("--where", "-w", help="Only records for which this is true: \"country = 'NL' and price > 10\".")
     ] = None,
     columns: Annotated[
         str | None, typer.Option("--columns", "-c", help="Columns to show, separated by commas; _key and _headers can be named, too.")
@@ -33,7 +33,7 @@ def tail(
     home: Home = None,
     as_json: render.Json = False,
 ) -> None:
-    """Show the last records of a topic, everything from a place on, or what comes."""
+    """Show the last records of a topic, all records from a position on, or new ones as they come."""
     from headrace.cli.where import filter_of
     from headrace.log.tail import Tail
     from headrace.log.tail import tail as read
@@ -49,7 +49,7 @@ def tail(
         for row in _rows(tables):
             render.line(row, as_json=as_json)
     else:
-        render.table(_rows(tables), as_json=as_json, empty=f"no records in {topic}")
+        render.records(_rows(tables), as_json=as_json, empty=f"no records in {topic}")
 
 
 def _rows(tables: Iterator[pa.Table]) -> Iterator[dict[str, object]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Create, list, describe, alter and delete topics.")
 
-Partitions = Annotated[int | None, typer.Option("--partitions", "-p", min=1, help="How many partitions.")]
+Partitions = Annotated[int | None, typer.Option("--partitions", "-p", min=1, help="The number of partitions.")]
 Schema = Annotated[str | None, typer.Option("--schema", "-s", help='Columns as Spark writes them: "url string, viewed_at timestamp".')]
 Config = Annotated[
     list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A setting under Kafka's name; may be repeated.")
@@ -24,16 +24,24 @@ Config = Annotated[
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    name: Annotated[str | None, typer.Argument(metavar="TOPIC", help="The topic's name.")] = None,
+    app_file: Annotated[
+        str | None, typer.Option("--app", metavar="FILE", help="Create the topics that the streams of this app read, instead of one.")
+    ] = None,
     partitions: Partitions = 1,
     schema: Schema = None,
     key: Annotated[list[str] | None, typer.Option("--key", "-k", help="A column that is the key, or part of it; may be repeated.")] = None,
     time: Annotated[str | None, typer.Option("--time", "-t", help="The column with the event time.")] = None,
     config: Config = None,
-    if_absent: Annotated[bool, typer.Option("--if-absent", help="Do nothing if the topic is there with the same columns.")] = False,
+    if_absent: Annotated[bool, typer.Option("--if-absent", help="Do nothing if the topic exists with the same columns.")] = False,
     home: Home = None,
 ) -> None:
-    """Create a topic; without a schema its records are bytes."""
+    """Create a topic; without a schema its records are bytes. With --app, create the missing topics of an app, as its first run would."""
+    if (name is None) == (app_file is None):
+        raise typer.BadParameter("give the name of a topic, or --app FILE")
+    if name is None:
+        _create_for(str(app_file))
+        return
     topic = log_at(home, create=True).create_topic(
         name, partitions=partitions or 1, schema=schema, key=key or (), time=time, config=_settings(config), exist_ok=if_absent
     )
@@ -57,11 +65,11 @@ def list_topics(
 @app.command()
 def describe(name: TopicName, home: Home = None, as_json: render.Json = False) -> None:
     """A topic's columns and settings, and the offsets of each partition."""
-    from headrace.core.schema import ddl
+    from headrace.core.schema import declared
 
     told = log_at(home).describe(name)
     partitions = [_readable(row) for row in told.pop("partitions")]
-    told |= {"columns": ddl(told["columns"])}
+    told |= {"columns": declared(told["columns"])}
     if render.for_programs(as_json):
         render.record({**told, "partitions": partitions})
         return
@@ -93,6 +101,15 @@ def delete(
             typer.confirm(f"delete topic {name} with {records:,} records?", abort=True, err=True)
         log.delete_topic(name)
         render.note(f"topic {name} is deleted")
+
+
+def _create_for(file: str) -> None:
+    from headrace.cli.apps import app_in
+    from headrace.jobs.start.inputs import create_inputs
+
+    app = app_in(file)
+    made = create_inputs(app.log, app.plan())
+    render.note(f"created {', '.join(made)}" if made else f"the topics of app {app.name!r} exist")
 
 
 def _settings(pairs: list[str] | None) -> dict[str, int | str]:

@@ -13,9 +13,9 @@ Server = Annotated[str | None, typer.Argument(metavar="SERVER", help="kafka, ope
 
 
 def up(server: Server = None, home: Home = None, as_json: render.Json = False) -> None:
-    """Start a server on this machine, for development; without a name, show those that run.
+    """Start a server on this machine, for development; without a name, show the running ones.
 
-    Its data and its address stay the same until they are removed; it goes on until `headrace down`.
+    Its data and its address stay the same until they are removed; it runs until `headrace down`.
     """
     from headrace.core.settings import load_settings
     from headrace.ops import development

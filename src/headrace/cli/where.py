@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 def filter_of(text: str, topic: Topic) -> Callable[[pa.Table], pa.Table]:
-    """Keeps the rows for which the condition is true."""
+    """A filter that keeps the rows for which the condition is true."""
     import polars as pl
     import pyarrow as pa
 
     from headrace.core.errors import PlanError
-    from headrace.log.layout import Layout
+    from headrace.log.files.layout import BatchLayout
     from headrace.operators.expressions import compile as compiled
     from headrace.plan.expressions import check, parse
 
-    layout = Layout(topic)
+    layout = BatchLayout(topic)
     typed = check(parse(text, where="--where"), layout.schema(layout.visible_columns()))
     if typed.type != pa.bool_():
         raise PlanError(
             f"{text!r} is not a condition", hint="write one that is true or false: \"country = 'NL' and price > 10\"", where="--where"
         )
     condition = compiled(typed)
-    # A row on which the condition fails, as a division by zero does, is not one for which it is true.
+    # A row on which the condition fails, such as by a division by zero, does not satisfy it.
     holds = condition.value if condition.error is None else condition.value & condition.error.is_null()
 
     def keep(table: pa.Table) -> pa.Table:

@@ -1,1 +1,1 @@
-"""Operating Headrace: whether the machine and the jobs on it are well, and what to do when not."""
+"""Operation of Headrace: the health of the machine and of the jobs on it, with remedies."""

@@ -1,4 +1,4 @@
-"""Private servers for development, each with its data under the home of the apps, that go on until they are stopped."""
+"""Private servers for development, each with its data under the home of the apps, that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Running:
 
 
 def up(name: str, home: Path) -> Running:
-    """Start a server on loopback, on the data and address it had before, or find the one that runs."""
+    """Start a server on loopback, on its former data and address, or find the running one."""
     found = running(home).get(name)
     if found is not None:
         return found
@@ -72,7 +72,7 @@ def down(name: str, home: Path) -> Running | None:
 
 
 def running(home: Path) -> dict[str, Running]:
-    """The servers of this home that run now."""
+    """The running servers of this home."""
     known = [Running(**json.loads(file.read_text())) for name in SERVERS if (file := _directory(name, home) / "server.json").is_file()]
     return {server.server: server for server in known if _since(server.pid) == server.since}
 
@@ -84,7 +84,7 @@ def _directory(name: str, home: Path) -> Path:
 
 
 def _since(pid: int) -> str:
-    """When a process began; empty if there is none, or only what its parent has not taken note of."""
+    """The start time of a process; empty if there is none, or only a zombie."""
     answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     state, _, began = answer.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else began.strip()

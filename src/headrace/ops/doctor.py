@@ -1,4 +1,4 @@
-"""Whether this machine can run Headrace: one function a check, each with its remedy."""
+"""Checks of this machine: whether it can run Headrace, one function for each check, each with its remedy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Literal
 
 from headrace.core.errors import SettingsError
 from headrace.core.settings import Settings, find_file, load_settings
-from headrace.spark.starting import ARCHIVE
+from headrace.spark.workers.quick_start import ARCHIVE
 
 JAVA = 17
 FREE_DISK = 2 << 30
@@ -32,7 +32,7 @@ _JAVA_REMEDY = "install Java 17 or newer (Debian and Ubuntu: apt-get install ope
 
 @dataclass(frozen=True)
 class Check:
-    """What was found about one need; a red one keeps Headrace from running, a warning makes it slow."""
+    """The result of one check; a red one keeps Headrace from running, a warning makes it slow."""
 
     name: str
     status: Literal["ok", "warn", "red"]
@@ -135,7 +135,7 @@ def memory_limit() -> int:
 
 
 def check_memory(settings: Settings, limit: int) -> Check:
-    """Room for the Spark driver and the Python workers beside it."""
+    """Room for the Spark driver and the Python workers next to it."""
     driver = int(settings.driver_memory[:-1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[settings.driver_memory[-1]]
     found = f"{_size(limit)} available, the Spark driver takes {settings.driver_memory}"
     if limit < driver + BESIDE_THE_DRIVER:
@@ -178,7 +178,7 @@ def check_start(archive: Path) -> Check:
     return Check("start", "warn", "Spark finds its classes in hundreds of jars at each start", "headrace prepare, once, halves that time")
 
 
-# Runs in a process of its own: a JVM that hangs or complains stays away from the terminal.
+# Runs in a process of its own: a JVM that hangs or complains does not affect the terminal.
 _SESSION = """
 import sys, time
 from headrace.core.settings import Settings

@@ -1,4 +1,4 @@
-"""How late the records of a stream are, what each bound would have lost, and which watermark fits."""
+"""The lateness of a stream's records, what each bound would have lost, and which watermark fits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from headrace.connectors.input import Input
 from headrace.core.durations import microseconds, spelled
-from headrace.operators.disorder import Lateness, chosen_bound
-from headrace.operators.watermark import Progress
+from headrace.engine.planning.observed_lateness import Times
+from headrace.operators.event_time.lateness_histogram import Lateness, chosen_bound
+from headrace.operators.event_time.watermark import Progress
 from headrace.plan.watermarks import Watermark
-from headrace.spark.lateness import Times
 
 _BOUNDS = ("0s", "1s", "5s", "10s", "30s", "1m", "5m", "10m", "1h", "6h", "1d")
 _SHARE = 0.001
@@ -32,14 +32,14 @@ class Study:
         return reduce(Lateness.plus, self.partitions.values(), Lateness())
 
     def distribution(self) -> Iterator[dict[str, Any]]:
-        """A row a partition, and one for all: how many records, how many behind another, and how late they are."""
+        """A row for each partition, and one for all: the number of records, of those behind another, and their lateness."""
         for partition, lateness in self.partitions.items():
             yield {"partition": str(partition), **_figures(lateness)}
         if len(self.partitions) != 1:
             yield {"partition": "all", **_figures(self.whole)}
 
     def losses(self) -> Iterator[dict[str, Any]]:
-        """What would have been late at some bounds, up to the first that loses nothing, and at the one that is declared."""
+        """The share that would have been late at some bounds, up to the first that loses nothing, and at the declared one."""
         whole = self.whole
         for text in _BOUNDS:
             lost = whole.beyond(microseconds(text))
@@ -68,7 +68,7 @@ class Study:
 
 
 def studied(times: Times, newest: int, declared: Watermark | None = None) -> Study:
-    """The lateness of the newest records of each partition, judged by all that were before them."""
+    """The lateness of the newest records of each partition, judged by all earlier ones."""
     source: Input = times.source
     begin, end = source.beginning(), source.end()
     found = times.lateness_ahead(begin, end, Progress(), newest)

@@ -1,4 +1,4 @@
-"""Spark made to start in half the time: a small job is run once, and the classes it needed are kept in an archive."""
+"""A quicker start of Spark: a small job is run once, and the classes it needed are kept in an archive."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from headrace.core.errors import HeadraceError, JobError
 
-# Runs in a process of its own: its JVM writes the archive while it ends. The steps bring in what jobs are made of: one that Spark
-# evaluates, one that it doesn't, a window, a view.
+# Runs in a process of its own: its JVM writes the archive when it ends. The steps load what jobs consist of: one that Spark evaluates, one
+# that it doesn't, a window, a view.
 _JOB = """
 import sys
 from datetime import UTC, datetime
 import headrace as hr
-from headrace.jobs.running import JobRun
+from headrace.jobs.start.run import JobRun
 from headrace.spark.session import shutdown
-from headrace.spark.starting import java_options
+from headrace.spark.workers.quick_start import java_options
 
 app = hr.App("prepare")
 views = app.stream("views", schema="url string, at timestamp", key="url", time="at", watermark=hr.bounded("1 second"))
@@ -35,7 +35,7 @@ shutdown(patience=600)
 
 
 def prepare(archive: Path) -> int:
-    """Write the archive of classes, and tell its size."""
+    """Write the archive of classes, and return its size."""
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".prepare-") as folder:

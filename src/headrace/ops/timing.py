@@ -1,4 +1,4 @@
-"""Sample event times of an app's streams, and what becomes of each."""
+"""Sample event times of an app's streams, and the fate of each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from itertools import groupby
 from headrace.connectors.log.input import LogInput
 from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.durations import spelled
+from headrace.engine.times.event_time_trace import Timing, timings
 from headrace.log import Log
-from headrace.operators.timing import Timing, timings
+from headrace.log.errors import UnknownTopic
+from headrace.operators.event_time.record_time import times_of
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan
 from headrace.plan.topics import late_topic
@@ -23,7 +25,7 @@ _MADE_UP = (datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 12, 34, 5
 
 @dataclass(frozen=True)
 class Sample:
-    """An event time of a stream, whether a record has it or it is made up, and what becomes of it."""
+    """An event time of a stream, whether a record has it or it is made up, and its fate."""
 
     source: Source
     event_time: datetime
@@ -62,7 +64,7 @@ class Sample:
             yield f"  late from watermark {self._reached(first.late_at, first.late_by)} on: an event of this time then {fate}"
 
     def _reached(self, watermark: datetime, record: datetime | None) -> str:
-        # What a loss budget learns is less than what it begins with.
+        # A loss budget learns a smaller bound than it begins with.
         least = " at the latest" if isinstance(self.source.watermark, LossBudget) else ""
         return f"{self._shown(watermark)} (record of {self._shown(record)}{least})"
 
@@ -73,12 +75,12 @@ class Sample:
         return _whole(moment).partition(" ")[2] if moment.date() == self.event_time.date() else _whole(moment)
 
 
-def samples(plan: Plan, log: Log) -> Iterator[Sample]:
+def samples(plan: Plan, log: Log | None) -> Iterator[Sample]:
     """For every stream with an event time: the times of its latest records in the log, or made-up ones where there is none."""
     for source in plan.sources:
         if source.time is None:
             continue
-        found = _latest(source, log) if source.connector is None else []
+        found = _latest(source, log) if source.connector is None and log is not None else []
         for time in found or [to_microseconds(moment) for moment in _MADE_UP]:
             told = tuple(timings(plan, source.name, time))
             yield Sample(source, to_datetime(time), not found, told)
@@ -87,12 +89,15 @@ def samples(plan: Plan, log: Log) -> Iterator[Sample]:
 def _latest(source: Source, log: Log) -> list[int]:
     """The event times of the last record of each partition, some of them."""
     assert source.time is not None
-    topic = LogInput(log.path, source.name, (source.time,), source.time)
-    begin, times = topic.beginning(), set()
+    topic = LogInput(log.path, source.name, source.time.columns, None)
+    try:
+        begin, times = topic.beginning(), set[int]()
+    except UnknownTopic:
+        return []
     for partition, end in topic.end().items():
         if end > begin.get(partition, 0):
             for batch in topic.read(partition, end - 1, end):
-                times |= {to_microseconds(moment) for moment in batch.column(source.time).drop_null().to_pylist()}
+                times |= set(times_of(source.time, batch).drop_null().to_pylist())
     return sorted(times)[-_SAMPLES:]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.cli import main
+from headrace.cli import commands
 from headrace.log import Log
 
 
@@ -44,7 +44,7 @@ def headrace(home, capsys, monkeypatch) -> Callable[..., Answer]:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
         capsys.readouterr()
-        code = main.execute([str(argument) for argument in arguments])
+        code = commands.execute([str(argument) for argument in arguments])
         return Answer(code, *capsys.readouterr())
 
     return run

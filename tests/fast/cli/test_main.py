@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import headrace
-from headrace.cli import main
+from headrace.cli import commands
 from headrace.core.errors import PlanError
 
 HEADRACE = Path(sys.executable).with_name("headrace")
@@ -22,9 +22,9 @@ def failing_command(monkeypatch):
     def fail() -> None:
         raise PlanError("the plan has no sink", why="nobody would see its rows", hint="add app.view or app.sink")
 
-    monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
-    monkeypatch.setattr(main, "commands", main.commands.__wrapped__)
-    main.app.command("fail")(fail)
+    monkeypatch.setattr(commands.app, "registered_commands", list(commands.app.registered_commands))
+    monkeypatch.setattr(commands, "commands", commands.commands.__wrapped__)
+    commands.app.command("fail")(fail)
 
 
 def test_the_installed_command_and_the_module_print_the_version():
@@ -35,14 +35,14 @@ def test_the_installed_command_and_the_module_print_the_version():
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_every_command_with_one_line(capsys, flag):
-    assert main.execute([flag]) == 0
+    assert commands.execute([flag]) == 0
     shown = capsys.readouterr().out
-    assert [name for name in main.COMMANDS if name not in shown] == []
+    assert [name for name in commands.COMMANDS if name not in shown] == []
 
 
 def test_no_part_of_the_help_of_an_option_is_taken_for_markup(capsys):
-    assert main.execute(["run", "--help"]) == 0
-    assert main.execute(["tail", "--help"]) == 0
+    assert commands.execute(["run", "--help"]) == 0
+    assert commands.execute(["tail", "--help"]) == 0
     words = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "4 million" in words
     assert "HEADRACE_HOME" in words
@@ -51,14 +51,14 @@ def test_no_part_of_the_help_of_an_option_is_taken_for_markup(capsys):
 
 @pytest.mark.parametrize("arguments", [["no-such-command"], ["doctor", "--no-such-option"], ["--no-such-option"]])
 def test_a_command_line_that_is_not_understood_ends_with_2(capsys, arguments):
-    assert main.execute(arguments) == 2
+    assert commands.execute(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert arguments[-1] in err
 
 
 def test_an_error_is_told_without_a_traceback_and_ends_with_1(failing_command, capsys):
-    assert main.execute(["fail"]) == 1
+    assert commands.execute(["fail"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == ["error: the plan has no sink", "  why: nobody would see its rows", "  hint: add app.view or app.sink"]
@@ -66,25 +66,25 @@ def test_an_error_is_told_without_a_traceback_and_ends_with_1(failing_command, c
 
 def test_debug_lets_the_traceback_through(failing_command):
     with pytest.raises(PlanError, match="no sink"):
-        main.execute(["--debug", "fail"])
+        commands.execute(["--debug", "fail"])
 
 
 def test_a_command_that_found_something_bad_ends_with_its_own_code(monkeypatch):
     def find() -> None:
         raise typer.Exit(1)
 
-    monkeypatch.setattr(main.app, "registered_commands", list(main.app.registered_commands))
-    monkeypatch.setattr(main, "commands", main.commands.__wrapped__)
-    main.app.command("find")(find)
-    assert main.execute(["find"]) == 1
+    monkeypatch.setattr(commands.app, "registered_commands", list(commands.app.registered_commands))
+    monkeypatch.setattr(commands, "commands", commands.commands.__wrapped__)
+    commands.app.command("find")(find)
+    assert commands.execute(["find"]) == 1
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_there_is_completion_for_the_shell(shell, capsys, monkeypatch):
     # Else typer takes the shell that the tests were started from, whatever it is told; it decides that when commands are made.
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    monkeypatch.setattr(main, "commands", main.commands.__wrapped__)
-    assert main.execute(["--show-completion", shell]) == 0
+    monkeypatch.setattr(commands, "commands", commands.commands.__wrapped__)
+    assert commands.execute(["--show-completion", shell]) == 0
     assert "_HEADRACE_COMPLETE" in capsys.readouterr().out
 
 
@@ -94,7 +94,7 @@ def test_completion_completes_commands():
     assert answer.stdout.split() == ["doctor"]
 
 
-@pytest.mark.parametrize("module", ["headrace", "headrace.cli.main"])
+@pytest.mark.parametrize("module", ["headrace", "headrace.cli.main", "headrace.cli.commands"])
 def test_importing_loads_no_engine(module):
     heavy = ["pyspark", "py4j", "polars", "pandas", "numpy", "pyarrow", "duckdb", "sqlglot", "confluent_kafka", "rich.table"]
     program = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"

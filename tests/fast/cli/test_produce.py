@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.log import Log
+from tests.support.processes import PATIENCE
 
 SCHEMA = "url string not null, price decimal(10,2), viewed_at timestamp"
 
@@ -128,7 +129,7 @@ def test_bad_rows_of_csv_have_their_line(headrace, log, tmp_path):
     assert answer.rows[0] == {"topic": "views", "stored": 2, "skipped": 3}
     assert [line.split(" is")[0] for line in answer.err.splitlines()] == ["line 3", "line 4", "line 5"]
     assert urls(log) == ["/a", "/e"]
-    assert "line 3: it has not the 2 cells of the first line" in headrace("produce", "views", "--csv", file).err
+    assert "line 3: it does not have the 2 cells of the first line" in headrace("produce", "views", "--csv", file).err
 
 
 def test_a_csv_header_must_name_columns_of_the_topic(headrace, log, tmp_path):
@@ -169,4 +170,4 @@ def test_a_slow_pipe_is_stored_as_it_comes(log, home):
         process.stdin.flush()
         assert log.consumer("raw").poll(timeout="30s")["value"].to_pylist() == [b"first"]
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0

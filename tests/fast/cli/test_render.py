@@ -104,3 +104,19 @@ def test_any_row_is_one_line_of_strict_json(row):
     line = render.to_json(row)
     assert "\n" not in line
     json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.mark.parametrize("width", [40, 120])
+def test_records_that_are_wider_than_the_terminal_stand_one_below_the_other(monkeypatch, capsys, width):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    place = {"_partition": 0, "_offset": 7, "_time": datetime(2026, 1, 1, tzinfo=UTC)}
+    row = {"url": "/", "reason": "every window of the record is closed", **place}
+    render.records([row])
+    lines = [line for line in plain(capsys.readouterr().out).splitlines() if line.strip()]
+    if width == 120:
+        assert [line.split() for line in lines[:1]] == [["url", "reason", "partition", "offset", "time"]]
+    else:
+        assert [line.rstrip() for line in lines] == [
+            "0:7 2026-01-01T00:00:00Z", "url     /", "reason  every window of the record is", "        closed",
+        ]  # fmt: skip

@@ -19,7 +19,9 @@ def views(log):
     log.create_topic("views", schema="url string, price int, tags array<string>")
     with log.producer(acks="1") as producer:
         for number in range(30):
-            producer.send("views", {"url": f"/{number}", "price": number, "tags": ["x"]}, time=1_000_000 * number, key=f"k{number}")
+            producer.send(
+                "views", {"url": f"/{number}", "price": number, "tags": ["x"]}, time=datetime.fromtimestamp(number, UTC), key=f"k{number}"
+            )
 
 
 def numbers(answer) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli import main
+from headrace.cli import commands
 from headrace.core.settings import Settings
 from headrace.ops import doctor
 from tests.support.terminal import run_on_terminal
@@ -116,7 +116,7 @@ def test_a_slow_start_is_a_warning_until_it_is_prepared(tmp_path):
 def test_the_command_prints_one_line_a_check_and_ends_with_1_when_one_is_red(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    assert main.execute(["doctor", "--no-spark"]) == 1
+    assert commands.execute(["doctor", "--no-spark"]) == 1
     checks = {line["check"]: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(checks) == ["settings", "python", "java", "ports", "memory", "disk", "start"]
     assert checks["java"]["status"] == "red"

@@ -11,7 +11,7 @@ import pytest
 import headrace as hr
 from headrace.api.declaration import Declaration
 from headrace.core.clock import to_microseconds
-from headrace.operators.timing import Timing, timings
+from headrace.engine.times.event_time_trace import Timing, timings
 from headrace.ops.timing import samples
 
 EVENT = datetime(2026, 3, 29, 0, 59, 30, 5, tzinfo=UTC)

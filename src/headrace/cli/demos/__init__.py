@@ -1,1 +1,1 @@
-"""What `headrace demo` shows, one file a part."""
+"""The parts of `headrace demo`, one in each file."""

@@ -1,4 +1,4 @@
-"""Rates, lag and the most viewed URLs, from what the log and Spark say at each look."""
+"""Rates, lag and the most viewed URLs, from the log and Spark at each update."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 
-from headrace.jobs.progress import Progress
+from headrace.jobs.facts.progress import Progress
 
 _SPAN = 5.0  # seconds that rates are averaged over
 _MINUTE = timedelta(minutes=1)
@@ -16,7 +16,7 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Figures:
-    """What the demo shows at one moment."""
+    """The figures of the demo at one moment."""
 
     seconds: float
     written: int
@@ -38,8 +38,8 @@ class Figures:
         return {item.name: getattr(self, item.name) for item in fields(self)} | {"top": top}
 
 
-class Observer:
-    """Remembers what it saw, to say how fast things change and how long they wait."""
+class FigureObserver:
+    """Remembers earlier observations, to compute rates and waits."""
 
     def __init__(self) -> None:
         self._written: deque[tuple[float, int]] = deque()
@@ -49,7 +49,7 @@ class Observer:
         self.changes = 0
 
     def learn(self, changed: pa.Table | None) -> None:
-        """Take in counts that changed; a later one of a URL and minute stands for those before."""
+        """Apply changed counts; a later one of a URL and minute replaces earlier ones."""
         if changed is None:
             return
         self.changes += changed.num_rows
@@ -60,7 +60,7 @@ class Observer:
             del self._views[old]
 
     def look(self, seconds: float, written: int, counted: int, progress: Progress | None = None, *, top: int = 10) -> Figures:
-        """What is to be seen `seconds` after the start, when so many views are written and so many of them counted."""
+        """The figures `seconds` after the start, with the numbers of written and of counted views."""
         self._waiting.append((seconds, written))
         while self._waiting and self._waiting[0][1] <= counted:
             self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""The page view demo: visitors write, Spark counts, and a board shows both until someone stops it."""
+"""The page view demo: visitors write, Spark counts, and a board shows both until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 from headrace.cli.demos import visitors
 from headrace.cli.demos.counting import LIVE, Counting, declare
-from headrace.cli.demos.figures import Figures, Observer
+from headrace.cli.demos.figures import FigureObserver, Figures
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.jobs.outputs import create_outputs
+from headrace.jobs.start.outputs import create_outputs
 
 _LOOK = 0.25
 _PATIENCE = 120.0
@@ -33,7 +33,7 @@ class PageViews:
         # Never polled: its lag is all that was written since the start.
         self._views = log.consumer(visitors.TOPIC, start="end")
         self._counts = log.consumer(LIVE, start="end")
-        self._observer = Observer()
+        self._observer = FigureObserver()
 
     def __enter__(self) -> PageViews:
         self._started = time.monotonic()
@@ -47,22 +47,22 @@ class PageViews:
         self._counting.stop()
 
     def stop_visitors(self) -> None:
-        """Nobody comes any more; what was written is counted to its end."""
+        """Stop the visitors; what was written is counted to its end."""
         if self._visitors.stdin is not None:
             self._visitors.stdin.close()
         self._visitors.wait()
 
     def look(self) -> Figures:
-        """How things are now."""
-        progress = self._counting.progress()
+        """The present figures."""
         self._refuse_failures()
+        progress = self._counting.progress()
         self._observer.learn(self._counts.poll(timeout="0s"))
         written = sum(self._views.lag().values())
         counted = max(0, written - progress.waiting) if progress is not None and progress.epoch else 0
         return self._observer.look(time.monotonic() - self._started, written, counted, progress)
 
     def looks(self, *, seconds: float | None) -> Iterator[Figures]:
-        """Looks at it until Ctrl-C; with `seconds`, until that time is over, there were page views, and all of them are counted."""
+        """Updates until Ctrl-C; with `seconds`, until that time has passed, there were page views, and all of them are counted."""
         with _interrupted() as stop:
             deadline = None
             while not stop.wait(_LOOK):
@@ -79,8 +79,9 @@ class PageViews:
                     )
 
     def _refuse_failures(self) -> None:
-        if self._counting.error is not None:
-            raise self._counting.error
+        error = self._counting.error
+        if error is not None:
+            raise error
         if self._visitors.poll():
             raise JobError(f"the visitors' process ended with code {self._visitors.returncode}")
 

@@ -1,6 +1,8 @@
 """Visitors of a shop: a process that writes their page views to the log, at a steady rate and a little out of order.
 
-It ends when its standard input does, so that it never outlives whoever started it.
+Phones that were offline report some views too late, and a broken one sends views without a time.
+
+It ends when its standard input does, so that it never outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from headrace.log import Log, Topic
 TOPIC = "page_views"
 COLUMNS = "url string, user string, viewed_at timestamp"
 DISORDER_SECONDS = 5.0
+_OFFLINE, _BROKEN = 1 / 4_000, 1 / 40_000
+_OFFLINE_SECONDS = (75.0, 240.0)
 _TICK = 0.05
 _USERS = 50_000
 _SKEW = 1.1
@@ -43,7 +47,7 @@ def create(log: Log) -> Topic:
 
 
 class Visitors:
-    """Makes page views: URLs by Zipf's law, each view told up to a few seconds after it happened."""
+    """Makes page views: URLs by Zipf's law, each view reported up to a few seconds after it happened."""
 
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -52,8 +56,11 @@ class Visitors:
         self._shares = weights / weights.sum()
 
     def views(self, count: int, now: float) -> pa.Table:
-        """So many views that become known now; most are fresh, a few are late."""
+        """A number of views that become known now; most are fresh, a few are late, and very few have no time."""
         delays = np.minimum(self._random.exponential(0.4, count), DISORDER_SECONDS)
+        offline = self._random.random(count) < _OFFLINE
+        delays[offline] = self._random.uniform(*_OFFLINE_SECONDS, int(offline.sum()))
+        broken = self._random.random(count) < _BROKEN
         moments = ((now - delays) * 1_000_000).astype(np.int64)
         chosen = self._random.choice(len(self._urls), count, p=self._shares)
         users = self._random.integers(0, _USERS, count)
@@ -61,7 +68,7 @@ class Visitors:
             {
                 "url": self._urls.take(pa.array(chosen)),
                 "user": pa.array([f"user-{number}" for number in users.tolist()]),
-                "viewed_at": pa.array(moments, TIMESTAMP),
+                "viewed_at": pa.array(moments, TIMESTAMP, mask=broken),
             }
         )
 

@@ -16,7 +16,7 @@ from headrace.core.jars import fetch_jars, read_lock
 from headrace.ops.servers.programs import java
 from headrace.ops.servers.server import Server
 
-# What Kafka's own start script gives the JVM.
+# The JVM options of Kafka's own start script.
 _JVM_OPTIONS = ["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true"]
 _LOGGING = """\
 rootLogger.level = INFO
@@ -38,7 +38,7 @@ class KafkaServer(Server):
     """
 
     name = "kafka"
-    # The broker writes this line after the controller has let it in, so a client's first request is answered.
+    # The broker writes this line after the controller has registered it, so that a client's first request is answered.
     ready = "Kafka Server started"
 
     def __init__(
@@ -96,7 +96,7 @@ class KafkaServer(Server):
             "log.dirs": str(self.directory / "data"),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
-            # A broker that comes back after a kill is let in when the session of its former life has ended (default 9 s).
+            # A broker that returns after a kill is registered when its former session has expired (default 9 s).
             "broker.session.timeout.ms": "2000",
             "broker.heartbeat.interval.ms": "400",
             **one_node,
@@ -107,7 +107,7 @@ class KafkaServer(Server):
         (self.directory / "log4j2.properties").write_text(_LOGGING)
 
     def _format_storage(self, java: list[str]) -> None:
-        # Kafka's tool takes an id that begins with "-" for an option: the top bit is cleared, so a letter comes first.
+        # Kafka's tool reads an id that begins with "-" as an option: the top bit is cleared, so that a letter comes first.
         first, *rest = uuid.uuid4().bytes
         cluster = base64.urlsafe_b64encode(bytes([first & 0x7F, *rest])).decode().rstrip("=")
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", cluster]

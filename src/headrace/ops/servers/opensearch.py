@@ -15,7 +15,7 @@ from headrace.ops.servers.programs import as_other_user, java, other_user
 from headrace.ops.servers.server import Server
 
 _PROGRAM = "org.opensearch.bootstrap.OpenSearch"
-# What OpenSearch's own start script gives the JVM: it has a security manager, for which it needs to be allowed.
+# The JVM options of OpenSearch's own start script: it has a security manager, which must be allowed.
 _JVM_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.security.manager=allow", "-Dlog4j2.disable.jmx=true"]
 _LOGGING = """\
 status = error
@@ -39,7 +39,7 @@ class OpenSearchServer(Server):
 
     name = "opensearch"
     ready = "indices into cluster_state"
-    # Asked to end it takes half a minute; what it has acknowledged is in its translog, from which it comes back.
+    # A clean stop takes half a minute; acknowledged records are in its translog, from which it recovers.
     stop_by = signal.SIGKILL
 
     def __init__(self, *, directory: Path | None = None, heap: str = "512m", start_within: timedelta = timedelta(seconds=120)) -> None:
@@ -53,7 +53,7 @@ class OpenSearchServer(Server):
 
     @property
     def url(self) -> str:
-        """Where requests go."""
+        """The address for requests."""
         return f"http://127.0.0.1:{self._port}"
 
     def _command(self) -> list[str]:
@@ -76,7 +76,7 @@ class OpenSearchServer(Server):
             "transport.port": self._inner_port,
             "path.data": home / "data",
             "path.logs": home / "logs",
-            # A disk that is nearly full is the concern of whoever owns it: the node would refuse to write.
+            # A nearly full disk is the owner's concern; by default the node would refuse to write.
             "cluster.routing.allocation.disk.threshold_enabled": "false",
         }
         (home / "config" / "opensearch.yml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
-from headrace.ops.servers.programs import as_other_user, other_user
+from headrace.ops.servers.programs import as_other_user, other_user, refuse_unreachable
 from headrace.ops.servers.server import Server
 
 _STILL_HELD = "pre-existing shared memory block"
@@ -28,14 +28,14 @@ class PostgresServer(Server):
 
     name = "postgres"
     ready = "database system is ready to accept connections"
-    # "Fast" shutdown: clients are cut off, not waited for.
+    # "Fast" shutdown: clients are disconnected, not waited for.
     stop_by = signal.SIGINT
 
     def __init__(
         self, *, directory: Path | None = None, settings: Mapping[str, str] | None = None, start_within: timedelta = timedelta(seconds=60)
     ) -> None:
         super().__init__(directory, start_within)
-        # What is in a temporary directory need not outlive the machine.
+        # Data in a temporary directory need not survive a failure of the machine.
         self._settings = {"fsync": "off" if directory is None else "on", "max_connections": "50", **(settings or {})}
         (self._port,) = self._ports(1)
 
@@ -45,7 +45,7 @@ class PostgresServer(Server):
 
     @property
     def dsn(self) -> str:
-        """How clients connect, password and all."""
+        """The address for clients, including the password."""
         return f"postgresql://headrace:{self._password()}@127.0.0.1:{self._port}/postgres"
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class PostgresServer(Server):
             try:
                 return super().start()
             except ConnectorError:
-                # The children of a server that was killed take a moment to see it; until then its memory is held.
+                # The children of a killed server take a moment to notice; until then its shared memory is held.
                 if time.monotonic() > deadline or _STILL_HELD not in self._server.log_text():
                     raise
                 self._server.kill()
@@ -71,17 +71,18 @@ class PostgresServer(Server):
             return
         self._password()
         if owner := other_user():
+            refuse_unreachable(self.directory, owner)
             for path in (self.directory, password):
                 shutil.chown(path, owner)
         options = ["--username=headrace", "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--no-locale", "--no-sync"]
         command = [*as_other_user(), program("initdb"), "-D", str(data), *options]
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self.directory)
         if done.returncode:
-            raise ConnectorError(f"PostgreSQL's data in {data} could not be made:\n{done.stdout}{done.stderr}")
+            raise ConnectorError(f"PostgreSQL's data in {data} could not be created:\n{done.stdout}{done.stderr}")
 
 
 def program(name: str) -> str:
-    """Where a program of PostgreSQL's server is; Debian keeps them away from the PATH."""
+    """The path of a program of PostgreSQL's server; Debian keeps them out of the PATH."""
     packaged = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     found = str(packaged[-1]) if packaged else shutil.which(name)
     if found is None:

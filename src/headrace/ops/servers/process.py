@@ -41,12 +41,12 @@ class ServerProcess:
 
     @property
     def log_file(self) -> Path:
-        """What the latest start wrote to standard output and error."""
+        """The output of the latest start, standard output and error."""
         return self._logs / f"{self.name}-{self._starts}.log"
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         if self.alive:
-            raise ConnectorError(f"{self.name} runs already as process {self.pid}", hint="stop() or kill() it first")
+            raise ConnectorError(f"{self.name} already runs as process {self.pid}", hint="stop() or kill() it first")
         self._starts += 1
         with self.log_file.open("wb") as output:
             self._process = subprocess.Popen(
@@ -60,7 +60,7 @@ class ServerProcess:
         self._guard(str(self._process.pid))
 
     def wait_until(self, ready: Callable[[str], bool], *, within: timedelta) -> None:
-        """Return once `ready` accepts the log written so far; a server that dies or is late is an error with the log's end."""
+        """Return once `ready` accepts the log so far; a server that dies or is late is an error with the end of the log."""
         deadline = time.monotonic() + within.total_seconds()
         while not ready(self.log_text()):
             try:
@@ -73,7 +73,8 @@ class ServerProcess:
             raise self._failure(f"ended with code {code} before it was ready")
 
     def log_text(self) -> str:
-        return self.log_file.read_text(errors="replace")
+        """The log of the latest start; empty before the first one."""
+        return self.log_file.read_text(errors="replace") if self._starts else ""
 
     def pause(self) -> None:
         """Stop the process in its tracks (SIGSTOP): connections stay open, nothing answers."""
@@ -83,25 +84,25 @@ class ServerProcess:
         self._running().send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it at once (SIGKILL), as a crash would; nothing happens if it has ended."""
+        """End it at once (SIGKILL), as a crash would; does nothing if it has ended."""
         self._end(signal.SIGKILL, timedelta(seconds=30))
 
     def stop(self, within: timedelta = timedelta(seconds=30), how: signal.Signals = signal.SIGTERM) -> None:
-        """Ask it to shut down (by SIGTERM, or as it understands), and kill it if it takes longer than `within`."""
+        """Ask it to shut down (by SIGTERM, or its own way), and kill it if it takes longer than `within`."""
         try:
             self._end(how, within)
         except subprocess.TimeoutExpired:
             self.kill()
 
     def detach(self) -> None:
-        """Let the server go on when this Python process ends; the object starts nothing afterwards."""
+        """Let the server continue when this Python process ends; the object starts nothing afterwards."""
         self._guard("done")
         self._watchdog.communicate()
-        # As if it had been waited for: it is nobody's child from here on.
+        # As if it had been waited for: it is no longer this process's child.
         self._running().returncode = 0
 
     def close(self) -> None:
-        """Kill what still runs and let the watchdog go; the object starts nothing afterwards."""
+        """Kill what still runs and end the watchdog; the object starts nothing afterwards."""
         self.kill()
         if self._watchdog.poll() is None:
             self._guard("done")
@@ -132,7 +133,7 @@ class ServerProcess:
 
 
 def _start_watchdog(scratch: Path | None) -> subprocess.Popen[bytes]:
-    # By file, isolated and without site-packages: up in 20 ms, and whole even if the package is being changed.
+    # By file, isolated and without site-packages: it starts in 20 ms, and works even while the package is being changed.
     program = Path(__file__).with_name("watchdog.py")
     arguments = [str(scratch)] if scratch else []
     return subprocess.Popen([sys.executable, "-I", "-S", str(program), *arguments], stdin=subprocess.PIPE, start_new_session=True)

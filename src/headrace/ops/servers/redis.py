@@ -34,7 +34,7 @@ class RedisServer(Server):
 
     @property
     def url(self) -> str:
-        """How clients connect, password and all."""
+        """The address for clients, including the password."""
         return f"redis://:{self._password()}@127.0.0.1:{self.port}/0"
 
     @property
@@ -48,7 +48,7 @@ class RedisServer(Server):
         return [found, str(self.directory / "redis.conf")]
 
     def _make(self) -> None:
-        # Not as arguments: other users of the machine see those.
+        # Not as arguments: other users of the machine can see those.
         lines = [
             f"port {self._port}", "bind 127.0.0.1", f"dir {self.directory}", f"requirepass {self._password()}", 'save ""', "appendonly yes",
             *(f"{name} {value}" for name, value in self._settings.items()),

@@ -1,4 +1,4 @@
-"""What servers on loopback have in common: a directory, one process at a time, and an end with the block that started it."""
+"""Base class of servers on loopback: a directory, one process at a time, and an end with the block that started it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Server(ABC):
     @property
     @abstractmethod
     def address(self) -> str:
-        """How clients connect."""
+        """The address for clients."""
 
     @property
     def pid(self) -> int:
@@ -53,7 +53,7 @@ class Server(ABC):
         return self._server.log_file
 
     def start(self) -> None:
-        """Start the server and return when it serves; the first start makes what it stands on."""
+        """Start the server and return when it serves; the first start creates its data."""
         if self._process is None:
             self.directory.mkdir(parents=True, exist_ok=True)
             command = self._command()
@@ -87,7 +87,7 @@ class Server(ABC):
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def detach(self) -> None:
-        """Let the server outlive this process; somebody else stops it, by its process."""
+        """Let the server outlive this process; another process stops it by its pid."""
         self._server.detach()
 
     def __enter__(self) -> Self:
@@ -102,7 +102,7 @@ class Server(ABC):
         self.stop()
 
     def _ports(self, count: int) -> list[int]:
-        """Ports of its own, which a directory that is kept remembers."""
+        """Its own ports, which a kept directory remembers."""
         return [int(port) for port in self._remembered("ports", lambda: " ".join(map(str, free_ports(count)))).split()]
 
     def _password(self) -> str:
@@ -122,7 +122,7 @@ class Server(ABC):
 
     @abstractmethod
     def _make(self) -> None:
-        """Make what the first start needs."""
+        """Create what the first start needs."""
 
     @property
     def _server(self) -> ServerProcess:

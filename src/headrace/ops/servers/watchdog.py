@@ -1,7 +1,8 @@
-"""Outlives its parent only to end what the parent started: run as a program, it waits for the end of its standard input.
+"""The watchdog of a server process: a program that outlives its parent only to end what the parent started.
 
-Each line names the process to guard (an empty line: none); the argument is a directory to remove when the parent died.
-Closing a pipe is the one signal that the kernel sends for a parent that was killed, whichever of its threads started us.
+It waits for the end of its standard input. Each line names the process to guard (an empty line: none); the argument is a directory to
+remove when the parent died. Closing a pipe is the one signal that the kernel sends for a parent that was killed, whichever of its threads
+started us.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 
 
 def main() -> None:
-    """Guard until standard input ends, then kill what is still named."""
+    """Guard until standard input ends, then kill the process that is still named."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole foreground group; the parent decides
     guarded = ""
     for line in sys.stdin:

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.cli.demos import visitors
 from headrace.log import Log
+from tests.support.processes import PATIENCE
 
 
 def test_views_follow_zipfs_law():
@@ -20,11 +21,15 @@ def test_views_follow_zipfs_law():
     assert ranked[0][1] > 1.5 * ranked[1][1] > 1.5 * ranked[20][1]
 
 
-def test_views_are_up_to_five_seconds_late_and_never_early():
+def test_views_are_up_to_five_seconds_late_but_for_a_few_and_never_early():
     now = 1_767_225_600.0
-    ages = [now - moment.timestamp() for moment in visitors.Visitors(1).views(20_000, now)["viewed_at"].to_pylist()]
+    moments = visitors.Visitors(1).views(200_000, now)["viewed_at"].to_pylist()
+    ages = [now - moment.timestamp() for moment in moments if moment is not None]
     assert min(ages) >= 0
-    assert 2 < max(ages) <= visitors.DISORDER_SECONDS + 0.001
+    few = sorted(age for age in ages if age > visitors.DISORDER_SECONDS + 0.001)
+    assert 20 < len(few) < 100
+    assert few[0] > 70
+    assert 0 < moments.count(None) < 20
 
 
 def test_the_process_writes_at_its_rate_and_ends_with_its_input(tmp_path):
@@ -40,7 +45,7 @@ def test_the_process_writes_at_its_rate_and_ends_with_its_input(tmp_path):
         assert seen <= 500 * (time.monotonic() - started) + 1
     finally:
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 @pytest.mark.parametrize("times", [1, 2])

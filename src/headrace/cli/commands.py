@@ -1,0 +1,139 @@
+"""The `headrace` command line.
+
+A command is one file in this folder and one line in `COMMANDS`:
+
+- The file has a function with typer's annotations (or, for a group such as `topics`, a `typer.Typer()` called `app`). Its docstring
+  is the help text. It parses, makes one call into the package, and renders; logic lives elsewhere.
+- At the top it imports only the standard library, typer and `headrace.cli.render`. Everything else is imported inside the function:
+  `headrace --version` and shell completion load every command file and must stay quick. A test holds this.
+- Rows go through `render.table` (or `render.record`, one at a time, when they never end): a table on a terminal, NDJSON in a pipe and
+  with `--json`, for which `render.Json` is the type of the parameter. Remarks go through `render.note`, to stderr.
+- What goes wrong is raised as a `HeadraceError`; it is printed as fact, why and hint, and the exit code is 1. A command that ran well
+  and found something bad raises `typer.Exit(1)`. Exit code 2 means that the command line was not understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated
+
+import typer
+
+import headrace
+from headrace.cli import (
+    accounting,
+    chaos,
+    compact,
+    demo,
+    doctor,
+    epochs,
+    explain,
+    failpoints,
+    groups,
+    jobs,
+    lateness,
+    logs,
+    match,
+    places,
+    plan,
+    prepare,
+    produce,
+    query,
+    render,
+    repair,
+    reset,
+    run,
+    serve,
+    status,
+    stop,
+    support_bundle,
+    systemd,
+    tail,
+    top,
+    topics,
+    up,
+    why,
+)
+from headrace.core.errors import HeadraceError
+
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "demo": demo.app,
+    "run": run.run,
+    "serve": serve.serve,
+    "query": query.query,
+    "jobs": jobs.jobs,
+    "why": why.why,
+    "status": status.status,
+    "top": top.top,
+    "logs": logs.logs,
+    "stop": stop.stop,
+    "systemd": systemd.systemd,
+    "support-bundle": support_bundle.support_bundle,
+    "explain": explain.explain,
+    "match": match.match,
+    "plan": plan.plan,
+    "accounting": accounting.accounting,
+    "epochs": epochs.epochs,
+    "lateness": lateness.lateness,
+    "chaos": chaos.chaos,
+    "repair": repair.repair,
+    "reset": reset.reset,
+    "topics": topics.app,
+    "produce": produce.produce,
+    "tail": tail.tail,
+    "groups": groups.app,
+    "compact": compact.compact,
+    "failpoints": failpoints.failpoints,
+    "doctor": doctor.doctor,
+    "prepare": prepare.prepare,
+    "up": up.up,
+    "down": up.down,
+}
+
+app = typer.Typer(
+    name="headrace",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks print local variables
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name, no_args_is_help=True)
+    else:
+        app.command(_name)(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {headrace.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _headrace(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Streams and tables in Python on Apache Spark: in event time, exactly once, served live."""
+
+
+@cache
+def commands() -> Callable[..., None]:
+    """The commands as typer calls them; otherwise it would read all of their signatures again for each command line."""
+    return typer.main.get_command(app)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code: 0 done, 1 failed, 2 not understood, 130 interrupted."""
+    try:
+        with places.opened:
+            commands()(args=list(arguments), prog_name="headrace")
+    except HeadraceError as error:
+        if "--debug" in arguments:
+            raise
+        render.error(error)
+        return 1
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

@@ -1,0 +1,38 @@
+"""`headrace serve`: views, topics and SQL over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli import render
+from headrace.cli.places import Home
+
+
+def serve(
+    port: Annotated[int, typer.Option("--port", "-p", min=1, max=65535, help="The port to listen on.")] = 7070,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; by default only this machine can reach it.")] = "127.0.0.1",
+    host_name: Annotated[list[str] | None, typer.Option("--host-name", help="Another name that clients may call it by.")] = None,
+    certificate: Annotated[Path | None, typer.Option("--certificate", exists=True, help="A TLS certificate (PEM).")] = None,
+    key: Annotated[Path | None, typer.Option("--key", exists=True, help="The key of the certificate (PEM).")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without TLS.")] = False,
+    operate: Annotated[bool, typer.Option("--operate", help="Print the address with the token that may do everything.")] = False,
+    development: Annotated[bool, typer.Option("--development", help="Let the page crash jobs on purpose.")] = False,
+    home: Home = None,
+) -> None:
+    """Serve the views of a home: ask, subscribe and query over HTTP. Ctrl-C or SIGTERM stops it.
+
+    Prints the address of the page with a token that may read; --operate prints the one that may do everything. Tokens are in
+    serve/tokens.json of the home; each role has its own.
+    """
+    from headrace.core.settings import follow_log_level, load_settings
+    from headrace.serve.server import Server, ServeSettings
+
+    settings = load_settings(home=home)
+    follow_log_level(settings)
+    chosen = ServeSettings(host, port, tuple(host_name or ()), certificate, key, insecure, development)
+    server = Server(settings.home, chosen)
+    render.note(f"serving {settings.home} at {server.url}/?token={server.tokens.operate if operate else server.tokens.read}")
+    server.run()

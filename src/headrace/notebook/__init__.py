@@ -1,0 +1,1 @@
+"""Headrace in a notebook: live tables in a cell."""

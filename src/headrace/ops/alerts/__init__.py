@@ -1,0 +1,1 @@
+"""Alerts over the facts of jobs: measured, judged, told once and resolved once."""

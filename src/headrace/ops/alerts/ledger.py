@@ -1,0 +1,107 @@
+"""The ledger of a job's alerts in its directory: which hold since when, which were told, and what has still to be told.
+
+What is to be told is written before it is told and removed after it, so a process that is killed between tells it again, under the same id.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from headrace.core.disk import PosixLock
+from headrace.core.replacing import replace_text
+from headrace.jobs.directory import JobDirectory
+from headrace.ops.alerts.measured import Facts
+from headrace.plan.alerts import Alert
+
+_FILE, _LOCK = "alerts.json", "alerts.lock"
+_HISTORY, _SAMPLES = 100, 400
+# Samples of the last minutes are close together, older ones are not.
+_NEAR, _LATELY = 5.0, 300.0
+_FAR = 60.0
+
+
+@dataclass
+class Ledger:
+    """What is known of the alerts of one job."""
+
+    holding: dict[str, float] = field(default_factory=dict)
+    """Since when the condition of an alert has been true."""
+    firing: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The event with which each alert that fires was told."""
+    untold: list[dict[str, Any]] = field(default_factory=list)
+    """Events with the channels, `to`, that do not know of them yet."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    samples: list[Facts] = field(default_factory=list)
+    job: str = ""
+    """The job whose samples they are; one that was reset counts from the beginning."""
+
+    def judge(self, job: str, alerts: Sequence[Alert], facts: Facts, channels: Sequence[str]) -> None:
+        """Note which alerts begin to fire and which are over."""
+        now = facts["at"] or 0.0
+        for alert in alerts:
+            if not alert.holds(facts):
+                self.holding.pop(alert.name, None)
+                if self.firing.pop(alert.name, None) is not None:
+                    self._tell(job, alert, "resolved", facts, channels)
+                continue
+            since = self.holding.setdefault(alert.name, now)
+            if now - since >= alert.held_for.total_seconds() and alert.name not in self.firing:
+                self.firing[alert.name] = self._tell(job, alert, "firing", facts, channels)
+        for name in self.firing.keys() - {alert.name for alert in alerts}:
+            # It is declared no more.
+            del self.firing[name]
+
+    def sample(self, facts: Facts) -> None:
+        """Keep what `changed` compares with."""
+        now = facts["at"] or 0.0
+        kept: list[Facts] = []
+        for one in [*self.samples, facts]:
+            age = now - (one["at"] or 0.0)
+            apart = (one["at"] or 0.0) - ((kept[-1]["at"] or 0.0) if kept else float("-inf"))
+            if age <= 3_600.0 and apart >= (_NEAR if age <= _LATELY else _FAR):
+                kept.append(one)
+        self.samples = kept[-_SAMPLES:]
+
+    def _tell(self, job: str, alert: Alert, state: str, facts: Facts, channels: Sequence[str]) -> dict[str, Any]:
+        event = {
+            "id": secrets.token_hex(8), "job": job, "alert": alert.name, "condition": alert.condition, "state": state,
+            "at": moment(facts["at"] or 0.0), "message": alert.message, "facts": {name: facts.get(name) for name in alert.facts},
+        }  # fmt: skip
+        self.history = [*self.history, event][-_HISTORY:]
+        self.untold.append({**event, "to": list(channels)})
+        return event
+
+
+@contextmanager
+def held(place: JobDirectory) -> Iterator[Ledger | None]:
+    """The ledger, for whoever comes first; None while another process has it. It is written when the block ends."""
+    lock = PosixLock(place.path / _LOCK)
+    taken = lock.acquire(wait=False)
+    try:
+        ledger = ledger_of(place) if taken else None
+        yield ledger
+        if ledger is not None:
+            write(place, ledger)
+    finally:
+        lock.release()
+        lock.rest()
+
+
+def ledger_of(place: JobDirectory) -> Ledger:
+    """The ledger as it was last written."""
+    file = place.path / _FILE
+    return Ledger(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else Ledger()
+
+
+def write(place: JobDirectory, ledger: Ledger) -> None:
+    replace_text(place.path / _FILE, json.dumps(asdict(ledger)))
+
+
+def moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

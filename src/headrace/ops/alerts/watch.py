@@ -1,0 +1,107 @@
+"""The watch over the alerts of jobs: a round measures, judges and tells. A job watches itself, and a server all jobs of its home.
+
+Of several processes that watch a job, one at a time makes a round; what one told, the others know.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headrace.core.durations import duration, spelled
+from headrace.core.errors import ConnectorError, HeadraceError
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.facts.description import JobDescription, read_description
+from headrace.log import Log
+from headrace.ops.alerts.channels import Channels
+from headrace.ops.alerts.ledger import Ledger, held, ledger_of, moment, write
+from headrace.ops.alerts.measured import changed, measured
+from headrace.plan.alerts import BUILT_IN, Alert
+
+EVERY = 5.0
+_log = logging.getLogger("headrace.alerts")
+
+
+def alerts_of(description: JobDescription) -> list[Alert]:
+    """The alerts of a job: those that its app declares, and the built-in ones that it does not declare itself."""
+    own = [Alert(one["name"], one["condition"], duration(one["for"]), one["message"]) for one in description.alerts]
+    return [*own, *(alert for alert in BUILT_IN if alert.name not in {one.name for one in own})]
+
+
+def make_round(place: JobDirectory, log: Log, channels: Channels, now: float) -> None:
+    """Measure a job, judge its alerts, and tell what is new; nothing if another process does so at the moment."""
+    description, record = read_description(place.path), place.record()
+    if description is None or record is None:
+        return
+    with held(place) as ledger:
+        if ledger is None:
+            return
+        facts = measured(place, log, description, now)
+        if ledger.job != record.id:
+            ledger.job, ledger.samples = record.id, []
+        ledger.judge(place.name, alerts_of(description), changed(facts, ledger.samples), channels.names)
+        ledger.sample(facts)
+        write(place, ledger)
+        _tell(place, ledger, channels)
+
+
+def told(place: JobDirectory, description: JobDescription) -> dict[str, Any]:
+    """The alerts of a job for readers: each with its state, and the last events."""
+    ledger, own = ledger_of(place), {one["name"] for one in description.alerts}
+    alerts = [
+        {
+            "name": alert.name, "condition": alert.condition, "for": spelled(alert.held_for), "message": alert.message,
+            "built_in": alert.name not in own,
+            "state": "firing" if alert.name in ledger.firing else "pending" if alert.name in ledger.holding else "ok",
+            "since": moment(ledger.holding[alert.name]) if alert.name in ledger.holding else None,
+            "facts": ledger.firing[alert.name]["facts"] if alert.name in ledger.firing else {},
+        }
+        for alert in alerts_of(description)
+    ]  # fmt: skip
+    return {"firing": len(ledger.firing), "alerts": alerts, "history": ledger.history[::-1]}
+
+
+@contextmanager
+def watching(jobs: Callable[[], Sequence[JobDirectory]], log: Log, channels: Channels) -> Iterator[None]:
+    """Make rounds in a thread for as long as the block lasts."""
+    ended = threading.Event()
+
+    def rounds() -> None:
+        while not ended.wait(EVERY):
+            for place in jobs():
+                try:
+                    make_round(place, log, channels, log.clock.now() / 1_000_000)
+                except (HeadraceError, OSError) as error:
+                    _log.warning("alerts of job %r cannot be judged: %s", place.name, error)
+
+    thread = threading.Thread(target=rounds, name="headrace-alerts", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def jobs_in(home: Path) -> list[JobDirectory]:
+    """Every job of a home."""
+    folder = home / "jobs"
+    return [JobDirectory(home, path.name) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
+
+
+def _tell(place: JobDirectory, ledger: Ledger, channels: Channels) -> None:
+    for event in list(ledger.untold):
+        for channel in [channel for channel in event["to"] if channel in channels.names]:
+            try:
+                channels.tell(channel, {name: value for name, value in event.items() if name != "to"})
+            except ConnectorError as error:
+                _log.warning("%s; it is tried again", error)
+                continue
+            event["to"].remove(channel)
+            write(place, ledger)
+        if not event["to"]:
+            ledger.untold.remove(event)

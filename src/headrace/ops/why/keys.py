@@ -1,0 +1,82 @@
+"""The rule about a key that a view does not have: similar ones, or a key of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from headrace.core.errors import PlanError
+from headrace.core.schema import schema
+from headrace.jobs.facts.description import DescribedOutput
+from headrace.log import Log
+from headrace.log.errors import UnknownTopic
+from headrace.ops.why.facts import Facts
+from headrace.ops.why.finding import Finding
+
+
+def wrong_key(facts: Facts) -> Iterator[Finding]:
+    """The requested key is not in a view."""
+    if facts.key is None or facts.log is None:
+        return
+    for output in facts.outputs:
+        if output.kind == "view":
+            yield from _judged(facts.log, output, facts.key)
+
+
+def parsed_key(view: str, key: Sequence[str], columns: pa.Schema, text: str) -> dict[str, pa.Scalar]:
+    """The values of a key that is written with / between its parts; fewer parts are the first columns of the key."""
+    parts = text.split("/") if len(key) > 1 else [text]
+    if len(parts) > len(key):
+        raise PlanError(f"key {text!r} has {len(parts)} parts, and the key of view {view!r} has {len(key)}: {', '.join(key)}")
+    found = {}
+    for name, part in zip(key, parts, strict=False):
+        kind = columns.field(name).type
+        try:
+            found[name] = pa.scalar(part).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise PlanError(f"{part!r} is no {kind}, and that is the type of {name!r}, a key column of view {view!r}") from error
+    return found
+
+
+def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
+    parts = text.split("/") if len(view.key) > 1 else [text]
+    columns = view.key[: len(parts)]
+    named = ", ".join(view.key)
+    if len(parts) > len(view.key):
+        fact = f"key {text!r} has {len(parts)} parts, and the key of view {view.name!r} has {len(view.key)}: {named}"
+        yield Finding("wrong key", fact, remedy=f"give one part for each of {named}, with / between them", step=view.name)
+        return
+    types = [schema(view.columns).field(name).type for name in columns]
+    wanted = []
+    for name, part, kind in zip(columns, parts, types, strict=True):
+        try:
+            wanted.append(pa.scalar(part).cast(kind))
+        except pa.ArrowInvalid:
+            fact = f"{part!r} is no {kind}, and that is the type of {name!r}, a key column of view {view.name!r}"
+            yield Finding("wrong key", fact, why="a value of another type equals none", remedy=f"give a {kind}", step=view.name)
+            return
+    try:
+        rows = log.snapshot(view.topic).table.select(list(columns))
+    except UnknownTopic:
+        rows = schema(view.columns).empty_table().select(list(columns))
+    found = set(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    if tuple(value.as_py() for value in wanted) in found:
+        return
+    near = _near(text, found)
+    count = f"the view has {len(found):,} keys, and none is near" if found else "the view has no row at all"
+    known = f"near ones: {', '.join(near)}" if near else count
+    yield Finding(
+        "wrong key",
+        f"view {view.name!r} has no row with key {text!r}",
+        why="no record made one, or a later one removed it; keys are compared exactly, with case and spaces",
+        remedy=f"{known}; headrace query shows the rows of {view.name}",
+        step=view.name,
+    )
+
+
+def _near(text: str, found: set[tuple[object, ...]]) -> list[str]:
+    known = {"/".join(str(part) for part in key): key for key in found}
+    folded = {shown.strip().casefold(): shown for shown in known}
+    return [repr(folded[match]) for match in get_close_matches(text.strip().strip("\"'").casefold(), folded, n=3)]

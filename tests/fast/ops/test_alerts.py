@@ -1,0 +1,316 @@
+"""Alerts: a condition that holds is told once and resolved once, by log, webhook and mail, whatever is restarted meanwhile."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+import headrace as hr
+from headrace.api.declaration import Declaration
+from headrace.core.errors import JobError, PlanError, SettingsError
+from headrace.core.secret import Secret
+from headrace.jobs.directory import JobDirectory
+from headrace.jobs.facts.description import read_description
+from headrace.log import Log
+from headrace.ops.alerts.channels import Channels
+from headrace.ops.alerts.ledger import ledger_of
+from headrace.ops.alerts.watch import make_round, told
+from headrace.plan.alerts import BUILT_IN, FACTS, Alert
+from tests.support.http_service import HttpService, served
+from tests.support.mail_server import MailServer
+from tests.support.troubled import TroubledJob
+
+MANY_LATE = {"condition": "late_share > 0.01", "for_": "5 minutes", "message": "look at the clocks", "name": "late records"}
+
+BEHIND = {"condition": "lag_records > 5", "message": "it is behind", "name": "lag"}
+
+
+class Webhook(HttpService):
+    """Answers 503 while `away`."""
+
+    away = False
+    requests = 0
+
+    def answer(self, headers, record):
+        self.requests += 1
+        return 503 if self.away else super().answer(headers, record)
+
+
+@contextmanager
+def listening(server):
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Watched:
+    """A job whose alerts are judged in rounds; each round opens the log anew, as another process would."""
+
+    def __init__(self, home, channels=None, alerts=(MANY_LATE,)):
+        self.job = TroubledJob(home, alerts=alerts)
+        self.channels = channels or Channels()
+        self.job.send(1)
+        self.job.commit({0: 0, 1: 0})
+        self._touch()
+        # As its holder, else it counts as killed.
+        self.running = self.job.place.held()
+        self.running.__enter__()
+
+    def round(self, seconds=0):
+        self.job.clock.advance(timedelta(seconds=seconds))
+        with Log(self.job.home / "log", clock=self.job.clock) as log:
+            make_round(JobDirectory(self.job.home, "shop"), log, self.channels, self.job.clock.now() / 1_000_000)
+        return self.events()
+
+    def events(self):
+        return [(event["alert"], event["state"]) for event in ledger_of(self.job.place).history]
+
+    def _touch(self):
+        now = self.job.clock.now() / 1_000_000
+        os.utime(self.job.place.checkpoint / "commits" / "0", (now, now))
+
+
+@pytest.fixture
+def watched(tmp_path):
+    opened = []
+
+    def make(*given, **options):
+        opened.append(Watched(tmp_path / "home", *given, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.running.__exit__(None, None, None)
+        one.job.log.close()
+
+
+def test_an_alert_fires_once_it_has_held_for_its_time_and_is_resolved_once(watched):
+    shop = watched()
+    shop.round()
+    for _ in range(3):
+        shop.job.account("orders", taken=100, out=50, late=50)
+        assert shop.round(100) == []
+    assert told(shop.job.place, read_description(shop.job.place.path))["alerts"][0]["state"] == "pending"
+    shop.job.account("orders", taken=100, out=50, late=50)
+    assert shop.round(100) == [("late records", "firing")]
+    assert shop.round(10) == [("late records", "firing")]
+    assert shop.round(400)[-1] == ("late records", "resolved")
+    assert shop.round(10).count(("late records", "resolved")) == 1
+
+
+def test_an_alert_that_fires_is_not_told_again_by_the_next_process_and_resolved_by_it(watched):
+    with served(Webhook("/hook")) as hook:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])
+        shop.job.send(10)
+        for _ in range(4):
+            # Every round is a process of its own.
+            shop.round(5)
+        shop.job.commit({0: 0, 1: 0})
+        for _ in range(3):
+            shop.round(5)
+    assert [(event["alert"], event["state"], event["job"]) for event in hook.taken.values()] == [
+        ("lag", "firing", "shop"),
+        ("lag", "resolved", "shop"),
+    ]
+    assert hook.requests == 2
+    assert next(iter(hook.taken.values()))["facts"] == {"lag_records": 10.0}
+
+
+def test_what_a_webhook_did_not_take_is_told_later_under_the_same_id(watched):
+    with served(Webhook("/hook")) as hook:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])
+        hook.away = True
+        shop.job.send(10)
+        shop.round(5)
+        shop.round(5)
+        assert hook.taken == {}
+        hook.away = False
+        shop.round(5)
+        shop.round(5)
+    assert len(hook.taken) == 1
+    assert hook.requests == 3
+    assert ledger_of(shop.job.place).untold == []
+
+
+def test_an_event_that_was_written_and_not_told_before_a_kill_is_told_by_the_next_process(watched):
+    with served(Webhook("/hook")) as hook:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])
+        shop.job.send(10)
+        hook.away = True
+        shop.round(5)
+        kept = shop.job.place.path / "alerts.json"
+        shutil.copy(kept, kept.with_suffix(".before"))
+        hook.away = False
+        shop.round(5)
+        # A kill between the telling and the note of it.
+        shutil.copy(kept.with_suffix(".before"), kept)
+        shop.round(5)
+    assert len(hook.taken) == 1
+
+
+def test_alerts_are_mailed(watched):
+    with listening(MailServer()) as server:
+        address = Secret(f"smtp://127.0.0.1:{server.port}/?from=jobs@example.org&to=team@example.org&to=boss@example.org")
+        shop = watched(Channels(mail=address), alerts=[BEHIND])
+        shop.job.send(10)
+        server.refuses = True
+        shop.round(5)
+        server.refuses = False
+        shop.round(5)
+        shop.job.commit({0: 0, 1: 0})
+        shop.round(5)
+    subjects = [line for text in server.messages for line in text.splitlines() if line.startswith("Subject")]
+    assert subjects == ["Subject: [headrace] shop: lag firing", "Subject: [headrace] shop: lag resolved"]
+    assert "To: team@example.org, boss@example.org" in server.messages[0]
+    assert "it is behind" in server.messages[0]
+
+
+def test_alerts_are_logged(watched, caplog):
+    shop = watched(alerts=[BEHIND])
+    shop.job.send(10)
+    with caplog.at_level(logging.INFO, logger="headrace.alerts"):
+        shop.round(5)
+        shop.job.commit({0: 0, 1: 0})
+        shop.round(5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "alert 'lag' of job 'shop': it is behind (lag_records 10)",
+        "alert 'lag' of job 'shop' is over (lag_records 0)",
+    ]
+
+
+def built_in(name):
+    """How each built-in alert is provoked."""
+
+    def failed(shop):
+        shop.running.__exit__(None, None, None)
+        shop.job.recorder.end(JobError("the disk is full"))
+        shop.running = shop.job.log.__class__(shop.job.home / "log")
+        shop.round(5)
+
+    def lag(shop):
+        for _ in range(18):
+            shop.job.send(2_000)
+            shop.round(60)
+
+    def held(shop):
+        shop.job.commit({0: 0, 1: 90})
+        for _ in range(8):
+            shop.round(60)
+
+    def late(shop):
+        for _ in range(8):
+            shop.job.account("orders", taken=100, out=50, late=50)
+            shop.round(60)
+
+    def dead(shop):
+        shop.job.account("orders", taken=10, out=9, dead_letter=1)
+        shop.round(5)
+
+    def commit(shop):
+        shop.job.send(1)
+        for _ in range(8):
+            shop.round(60)
+
+    return {"failed": failed, "lag grows": lag, "watermark held": held, "late records": late, "dead letters": dead, "old commit": commit}[
+        name
+    ]
+
+
+@pytest.mark.parametrize("name", ["failed", "lag grows", "watermark held", "late records", "dead letters", "old commit"])
+def test_a_built_in_alert_fires_when_its_trouble_comes(watched, name):
+    shop = watched(alerts=())
+    shop.round()
+    assert shop.events() == []
+    built_in(name)(shop)
+    assert (name, "firing") in shop.events()
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("state grows", {"state_bytes": 2e8, "state_growth": 0.6}),
+        ("long epochs", {"epoch_seconds": 61.0}),
+    ],
+)
+def test_the_other_built_in_alerts_hold_where_their_facts_say_so(name, facts):
+    (alert,) = (one for one in BUILT_IN if one.name == name)
+    assert alert.holds({**dict.fromkeys(FACTS, 0.0), **facts})
+    assert not alert.holds(dict.fromkeys(FACTS, 0.0))
+    assert not alert.holds({})
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("late_shar > 1", "late_share"),
+        ("late_share", "compares nothing"),
+        ("late_share > ", "no condition"),
+        ("__import__('os').system('id') > 0", "call"),
+        ("late_share.real > 0", "attribute"),
+        ("late_share > 'x'", "constant"),
+        ("[1] > 0", "list"),
+        ("late_share > 0 if lag_records else 1", "ifexp"),
+    ],
+)
+def test_a_condition_that_means_nothing_is_refused_when_it_is_declared(condition, said):
+    with pytest.raises(PlanError, match=said):
+        Declaration("shop").alert(condition, message="m")
+
+
+def test_conditions_compare_compute_and_combine():
+    facts = {"lag_records": 10.0, "in_rate": 2.0, "late_share": 0.5}
+    for condition, expected in (
+        ("lag_records / in_rate > 4", True),
+        ("lag_records / in_rate > 4 and late_share < 0.5", False),
+        ("not late_share < 0.5 or lag_records == 0", True),
+        ("0 < late_share <= 0.5", True),
+        ("-lag_records + 11 * 1 - 1 >= 0", True),
+        ("lag_records / (in_rate - 2) > 1", False),
+        ("commit_age > 1", False),
+    ):
+        assert Alert("a", condition, timedelta(0), "m").holds(facts) is expected, condition
+
+
+def test_the_alerts_of_an_app_are_part_of_its_description_and_replace_built_in_ones(tmp_path):
+    shop = TroubledJob(tmp_path / "home", alerts=[{"condition": "dead_letters > 100", "message": "many", "name": "dead letters"}])
+    shop.log.close()
+    found = told(shop.place, read_description(shop.place.path))
+    named = {alert["name"]: alert for alert in found["alerts"]}
+    assert named["dead letters"]["condition"] == "dead_letters > 100"
+    assert not named["dead letters"]["built_in"]
+    assert named["late records"]["built_in"]
+    assert len(named) == len(BUILT_IN)
+
+
+def test_channels_that_are_no_addresses_are_refused_without_showing_them():
+    for wrong in ({"webhook": Secret("ftp://s3same")}, {"mail": Secret("smtp://s3same")}, {"mail": Secret("http://s3same/?from=a&to=b")}):
+        with pytest.raises(SettingsError) as refused:
+            Channels(**wrong)
+        assert "s3same" not in str(refused.value)
+
+
+def test_two_alerts_of_one_name_are_refused():
+    app = hr.App.__mro__[1]("shop")
+    app.alert("lag_records > 1", message="m")
+    with pytest.raises(PlanError, match="two alerts"):
+        app.alert("lag_records > 1", message="m")
+
+
+def test_a_ledger_is_plain_json(watched):
+    shop = watched()
+    shop.round(5)
+    assert set(json.loads((shop.job.place.path / "alerts.json").read_text())) == {
+        "holding", "firing", "untold", "history", "samples", "job",
+    }  # fmt: skip
