@@ -1,0 +1,220 @@
+// The drawing of Time: dots at (event time, arrival), the watermark through them, late ones below it, windows that fill at the bottom.
+
+import type { Known } from "./arrivals";
+import type { Arrival } from "./types";
+
+export const HEIGHT = 400;
+const BARS = 40;
+const AXIS = 22;
+
+export interface Scene {
+  until: number;
+  span: number;
+  every: number;
+  holder: string;
+  side: string;
+}
+
+export interface Placed {
+  x: number;
+  y: number;
+  dot: Arrival;
+}
+
+interface Scale {
+  x: (time: number) => number;
+  y: (arrived: number) => number;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  begins: number;
+  ends: number;
+}
+
+function ink(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function scaled(width: number, scene: Scene): Scale {
+  const [left, right, top, bottom] = [8, width - 8, 8, HEIGHT - BARS - AXIS - 8];
+  const ends = scene.until + scene.span * 0.04;
+  const begins = scene.until - scene.span;
+  return {
+    left, right, top, bottom, begins, ends,
+    x: (time) => left + ((time - begins) / (ends - begins)) * (right - left),
+    y: (arrived) => bottom - 4 - ((scene.until - arrived) / scene.span) * (bottom - 4 - top),
+  };
+}
+
+function step(span: number): number {
+  return [1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000, 21_600_000].find((one) => span / one <= 8) ?? 86_400_000;
+}
+
+function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): void {
+  const every = Math.max(scene.every || 0, step(scene.span * (scale.right > 600 ? 1 : 1.6)));
+  pen.strokeStyle = ink("--line");
+  pen.fillStyle = ink("--soft");
+  pen.lineWidth = 1;
+  pen.textAlign = "center";
+  for (let tick = Math.ceil(scale.begins / every) * every; tick <= scale.ends; tick += every) {
+    const across = Math.round(scale.x(tick)) + 0.5;
+    pen.beginPath();
+    pen.moveTo(across, scale.top);
+    pen.lineTo(across, scale.bottom);
+    pen.stroke();
+    const text = new Date(tick).toISOString().slice(11, every % 60_000 ? 19 : 16);
+    if (across > 24 && across < scale.right - 16) pen.fillText(text, across, HEIGHT - 6);
+  }
+  pen.textAlign = "left";
+}
+
+function events(pen: CanvasRenderingContext2D, scale: Scale, known: Known, until: number): Placed[] {
+  const placed: Placed[] = [];
+  pen.fillStyle = ink("--accent");
+  pen.globalAlpha = 0.5;
+  for (const dot of known.dots) {
+    const at = { x: scale.x(dot.time), y: scale.y(dot.arrived), dot };
+    if (dot.arrived > until || at.y < scale.top || at.x < scale.left || at.x > scale.right) continue;
+    pen.fillRect(at.x - 1.25, at.y - 1.25, 2.5, 2.5);
+    placed.push(at);
+  }
+  pen.globalAlpha = 1;
+  return placed;
+}
+
+function missed(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scene: Scene): Placed[] {
+  const placed: Placed[] = [];
+  pen.fillStyle = ink("--bad");
+  for (const dot of known.late) {
+    const at = { x: scale.x(dot.time), y: scale.y(dot.arrived), dot };
+    if (dot.arrived > scene.until || at.y < scale.top || at.x < scale.left || at.x > scale.right) continue;
+    pen.fillRect(at.x - 3, at.y - 3, 6, 6);
+    placed.push(at);
+  }
+  const last = placed[placed.length - 1];
+  if (last && last.y < scale.bottom - 4 && scale.right > 600) {
+    // An arrow from the newest late event to where it went.
+    const text = `late, to ${scene.side}`;
+    const wide = pen.measureText(text).width;
+    const [across, down] = [Math.max(scale.left + 4, Math.min(last.x - wide - 30, scale.right - wide - 40)), Math.min(last.y - 22, scale.bottom - 30)];
+    plate(pen, across, down, wide);
+    pen.fillStyle = ink("--bad");
+    pen.strokeStyle = ink("--bad");
+    pen.fillText(text, across, down);
+    pen.lineWidth = 1;
+    pen.beginPath();
+    pen.moveTo(last.x - 3, last.y - 3);
+    pen.lineTo(across + wide + 8, down - 4);
+    pen.lineTo(across + wide + 14, down - 8);
+    pen.moveTo(across + wide + 8, down - 4);
+    pen.lineTo(across + wide + 15, down - 2);
+    pen.stroke();
+  }
+  return placed;
+}
+
+function plate(pen: CanvasRenderingContext2D, across: number, down: number, wide: number): void {
+  pen.fillStyle = ink("--bg");
+  pen.globalAlpha = 0.85;
+  pen.fillRect(across - 3, down - 12, wide + 6, 16);
+  pen.globalAlpha = 1;
+}
+
+function watermark(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scene: Scene): number | null {
+  const marks = known.marks.filter((mark) => mark.at <= scene.until);
+  const last = marks[marks.length - 1];
+  if (!last) return null;
+  pen.save();
+  pen.beginPath();
+  pen.rect(scale.left, scale.top, scale.right - scale.left, scale.bottom - scale.top);
+  pen.clip();
+  pen.strokeStyle = ink("--ink");
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  let before: number | null = null;
+  for (const mark of marks) {
+    const [across, down] = [scale.x(mark.watermark), scale.y(mark.at)];
+    // It stands until an epoch moves it: down first, then across.
+    if (before === null) pen.moveTo(across, down);
+    else {
+      pen.lineTo(before, down);
+      pen.lineTo(across, down);
+    }
+    before = across;
+  }
+  pen.lineTo(scale.x(last.watermark), scale.bottom);
+  pen.stroke();
+  pen.restore();
+  const text = `watermark${scene.holder ? `, ${scene.holder}` : ""}`;
+  const wide = pen.measureText(text).width;
+  // Beside the line, where it was when records of this height arrived.
+  const down = scale.bottom - 14;
+  const beside = [...marks].reverse().find((mark) => scale.y(mark.at) < down - 14) ?? last;
+  const across = Math.max(scale.left + 4, scale.x(beside.watermark) - wide - 16);
+  plate(pen, across, down, wide);
+  pen.fillStyle = ink("--ink");
+  pen.fillText(text, across, down);
+  return last.watermark;
+}
+
+function windows(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scene: Scene, mark: number | null): void {
+  if (!scene.every) return;
+  const most = Math.max(...known.windows.values(), 1);
+  for (const [start, number] of known.windows) {
+    const [from, to] = [Math.max(scale.left, scale.x(start)), Math.min(scale.right, scale.x(start + scene.every))];
+    if (to <= from + 2 || start > scene.until) continue;
+    const closed = mark !== null && mark >= start + scene.every;
+    const top = HEIGHT - BARS - AXIS;
+    pen.fillStyle = closed ? ink("--line") : ink("--panel");
+    pen.strokeStyle = ink("--line");
+    pen.lineWidth = 1;
+    round(pen, from + 1.5, top + 0.5, to - from - 3, BARS - 6);
+    pen.fill();
+    if (!closed) {
+      pen.fillStyle = ink("--accent-soft");
+      round(pen, from + 1.5, top + 0.5, Math.max(2, (to - from - 3) * Math.min(1, number / most)), BARS - 6);
+      pen.fill();
+    }
+    round(pen, from + 1.5, top + 0.5, to - from - 3, BARS - 6);
+    pen.stroke();
+    label(pen, [number, known.lateWindows.get(start) ?? 0], closed, from + 8, to - from - 14, top + 21);
+  }
+}
+
+function label(pen: CanvasRenderingContext2D, [number, late]: [number, number], closed: boolean, across: number, room: number, down: number): void {
+  const plain = `${(number - (closed ? late : 0)).toLocaleString("en-US")}${closed ? "" : " so far"}`;
+  const whole = late && closed ? `${plain}, ${late} late` : plain;
+  const text = [whole, plain, plain.replace(" so far", "")].find((one) => pen.measureText(one).width <= room);
+  if (!text) return;
+  pen.fillStyle = ink("--ink");
+  pen.fillText(text, across, down);
+}
+
+function round(pen: CanvasRenderingContext2D, x: number, y: number, wide: number, high: number): void {
+  pen.beginPath();
+  pen.roundRect(x, y, Math.max(1, wide), high, 4);
+}
+
+export function paint(canvas: HTMLCanvasElement, known: Known, scene: Scene): Placed[] {
+  const width = canvas.clientWidth;
+  const dense = window.devicePixelRatio || 1;
+  canvas.width = width * dense;
+  canvas.height = HEIGHT * dense;
+  const pen = canvas.getContext("2d");
+  if (!pen) return [];
+  pen.scale(dense, dense);
+  pen.font = "12px ui-sans-serif, system-ui, sans-serif";
+  if (!known.dots.length && !known.late.length) {
+    pen.fillStyle = ink("--soft");
+    pen.fillText(known.looked ? "No events yet. Send some: headrace produce" : "Loading the events of the last minutes.", 8, 24);
+    return [];
+  }
+  const scale = scaled(width, scene);
+  grid(pen, scale, scene);
+  const placed = events(pen, scale, known, scene.until);
+  const mark = watermark(pen, scale, known, scene);
+  placed.push(...missed(pen, scale, known, scene));
+  windows(pen, scale, known, scene, mark);
+  return placed;
+}
