@@ -1,1 +1,1 @@
-"""What a user's tests and ours stand on: real servers that start in a with-block."""
+"""Test support for users and for Headrace itself: real servers, a test driver, scenarios, conformance and chaos."""

@@ -1,4 +1,4 @@
-"""One process of a simulated run: it does random things with a log, and tells the ledger what it was promised."""
+"""One process of a simulated run: it does random things with a log, and records in the ledger what the log promised."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Protocol
 import pyarrow as pa
 
 from headrace.core.clock import ManualClock
-from headrace.log import writers
 from headrace.log.consumer import Consumer
 from headrace.log.errors import DiskFailed, Fenced, RecordLost
+from headrace.log.files import writers
+from headrace.log.files.partition import Partition
+from headrace.log.files.writers import Author
 from headrace.log.log import Log
-from headrace.log.partition import Partition
 from headrace.log.producer import Producer
 from headrace.log.topic import Topic
-from headrace.log.writers import Author
 from headrace.testing.disk import SimulatedDisk
-from headrace.testing.ledger import Broken, Entry, Ledger, Row, Status, Transaction, parse
+from headrace.testing.ledger import Broken, Ledger, LedgerEntry, LedgerTransaction, Row, Status, parse
 
 HOME = Path("/log")
 PLACES = [("a", 0), ("b", 0)]
@@ -30,7 +30,7 @@ _COLUMNS = ("value", "_offset", "_partition")
 
 
 class Run(Protocol):
-    """What the processes of a run share."""
+    """The state that the processes of a run share."""
 
     random: Random
     clock: ManualClock
@@ -45,7 +45,7 @@ class Run(Protocol):
 class Epoch:
     """The last epoch that a job has begun in a partition; the next one follows when it is acknowledged."""
 
-    def __init__(self, number: int, entry: Entry, count: int) -> None:
+    def __init__(self, number: int, entry: LedgerEntry, count: int) -> None:
         self.number = number
         self.entry = entry
         self.count = count
@@ -53,7 +53,7 @@ class Epoch:
 
 
 class OneLog(Log):
-    """A log that is put in order when asked to, not by a thread of its own."""
+    """A log that is maintained on request, not by a thread of its own."""
 
     def partition(self, topic: Topic, index: int) -> Partition:
         found = super().partition(topic, index)
@@ -61,17 +61,17 @@ class OneLog(Log):
         return found
 
 
-class Session:
+class ProducerSession:
     """A transactional producer and the transaction it has open."""
 
     def __init__(self, name: str, producer: Producer) -> None:
         self.name = name
         self.producer = producer
-        self.transaction: Transaction | None = None
+        self.transaction: LedgerTransaction | None = None
 
 
-class Tail:
-    """A reader that follows a topic, and what it got."""
+class FollowedTopic:
+    """A reader that follows a topic, and the records it has read."""
 
     def __init__(self, topic: str, consumer: Consumer, *, committed: bool) -> None:
         self.topic = topic
@@ -92,8 +92,8 @@ class Actor:
         self._writer = writers.drawn()
         self._sequence = 0
         self._producers: dict[str, Producer] = {}
-        self._sessions: list[Session] = []
-        self._tails: list[Tail] = []
+        self._sessions: list[ProducerSession] = []
+        self._tails: list[FollowedTopic] = []
 
     def act(self) -> None:
         """Do one thing."""
@@ -105,7 +105,7 @@ class Actor:
             self._run.tell(f"{self._name} {action.__name__}: {error}")
 
     def leave(self) -> None:
-        """End in peace."""
+        """End normally."""
         for tail in self._tails:
             with suppress(DiskFailed):
                 self._check_tail(tail)
@@ -150,7 +150,7 @@ class Actor:
             self._ledger.stored(entry, index, done.base, durable=durable)
 
     def epoch(self) -> None:
-        """What a job made in an epoch: first, or again because it does not know."""
+        """The records of a job's epoch: sent first, or again because the job does not know whether they were stored."""
         place = self._random.choice(PLACES)
         epoch = self._run.epochs.get(place)
         if epoch is None or (epoch.stored and self._random.random() < 0.7):
@@ -181,18 +181,18 @@ class Actor:
                 raise report.error
 
     def wait(self) -> None:
-        """Long enough for transactions to time out."""
+        """Wait long enough for transactions to time out."""
         self._run.clock.advance(timedelta(seconds=61))
 
     # Transactions
 
     def begin(self) -> None:
-        """Become a new generation of a writer, or go on with an old one, which may be fenced."""
+        """Become a new generation of a writer, or continue with an old one, which may be fenced."""
         if self._sessions and self._random.random() < 0.4:
             session = self._random.choice(self._sessions)
         else:
             name = self._random.choice(WRITERS)
-            session = Session(name, self._log.producer(transactional_id=name, linger=None, retries=1))
+            session = ProducerSession(name, self._log.producer(transactional_id=name, linger=None, retries=1))
             self._ledger.fence(name)
             self._sessions.append(session)
         if session.transaction is None:
@@ -200,7 +200,7 @@ class Actor:
             session.transaction = self._ledger.begin_transaction(session.name)
 
     def transaction(self) -> None:
-        """A whole one, unless something comes in between."""
+        """A complete transaction, unless something interrupts it."""
         self.begin()
         for _ in range(self._random.randint(1, 3)):
             self.send_in_transaction()
@@ -222,14 +222,14 @@ class Actor:
         if session is not None:
             (self._commit if self._random.random() < 0.7 else self._abort)(session)
 
-    def _commit(self, session: Session) -> None:
+    def _commit(self, session: ProducerSession) -> None:
         with self._ending(session) as transaction:
             if transaction.status is Status.OPEN:
                 transaction.status = Status.DOUBT
             session.producer.commit_transaction()
             self._ledger.committed(transaction)
 
-    def _abort(self, session: Session) -> None:
+    def _abort(self, session: ProducerSession) -> None:
         with self._ending(session) as transaction:
             if transaction.status is Status.OPEN:
                 transaction.status = Status.ABORTED
@@ -237,17 +237,17 @@ class Actor:
             transaction.decided = True
 
     @contextmanager
-    def _ending(self, session: Session) -> Iterator[Transaction]:
+    def _ending(self, session: ProducerSession) -> Iterator[LedgerTransaction]:
         assert session.transaction is not None
         transaction, session.transaction = session.transaction, None
         try:
             yield transaction
         except (DiskFailed, RecordLost, Fenced):
-            # Whether it is open is not known here; a new generation will tell.
+            # Whether it is open is not known here; a new generation will find out.
             self._sessions.remove(session)
             raise
 
-    def _open_session(self) -> Session | None:
+    def _open_session(self) -> ProducerSession | None:
         ready = [session for session in self._sessions if session.transaction is not None]
         return self._random.choice(ready) if ready else None
 
@@ -266,7 +266,7 @@ class Actor:
             committed = self._random.random() < 0.5
             topic = self._random.choice("ab")
             isolation = "read_committed" if committed else "read_uncommitted"
-            self._tails.append(Tail(topic, self._log.consumer(topic, isolation=isolation), committed=committed))
+            self._tails.append(FollowedTopic(topic, self._log.consumer(topic, isolation=isolation), committed=committed))
         tail = self._random.choice(self._tails)
         table = tail.consumer.poll(max_rows=self._random.choice((1, 2, 100)), timeout="0s", columns=_COLUMNS)
         for index, rows in _by_partition(table).items():
@@ -276,8 +276,8 @@ class Actor:
         if self._random.random() < 0.3:
             self._check_tail(tail)
 
-    def _check_tail(self, tail: Tail) -> None:
-        """What a reader has passed by, it has delivered."""
+    def _check_tail(self, tail: FollowedTopic) -> None:
+        """Check that a reader has delivered everything that it has passed."""
         for topic, index in tail.consumer.assignment:
             position = tail.consumer.position(topic, index)
             passed = [row for row in self._rows(topic, index, committed=tail.committed) if row.offset < position]
@@ -291,7 +291,7 @@ class Actor:
         return rows
 
     def _check_part(self, topic: str, index: int, *, committed: bool) -> None:
-        """Whoever begins in the middle gets the same."""
+        """Check that a reader that begins in the middle reads the same."""
         rows = self._check_whole(topic, index, committed=committed)
         if rows:
             start = self._random.choice(rows).offset
@@ -308,9 +308,9 @@ class Actor:
     # The end of a run
 
     def finish(self) -> None:
-        """No more faults: everything promised is there, and everything works."""
+        """No more faults: check that everything promised is stored, and that everything works."""
         for name in WRITERS:
-            session = Session(name, self._log.producer(transactional_id=name, linger=None))
+            session = ProducerSession(name, self._log.producer(transactional_id=name, linger=None))
             self._ledger.fence(name)
             self._sessions.append(session)
         session.producer.begin_transaction()
@@ -325,13 +325,13 @@ class Actor:
             self._check_whole(topic, index, committed=True)
             self._check_whole(topic, index, committed=False)
         if doubtful:
-            # What one partition shows as committed must be whole in those that were read before it, too.
+            # What one partition shows as committed must also be complete in those that were read before it.
             for topic, index in PLACES:
                 self._check_whole(topic, index, committed=True)
         self._check_part(*self._random.choice(PLACES), committed=self._random.random() < 0.5)
         self.read_keyed()
 
-    def _store(self, producer: Producer, entry: Entry, *, durable: bool) -> None:
+    def _store(self, producer: Producer, entry: LedgerEntry, *, durable: bool) -> None:
         count = self._random.choice((1, 1, 2, 5))
         values = self._ledger.attempt(entry, count, self._filler())
         if count == 1:
@@ -343,7 +343,7 @@ class Actor:
         self._ledger.stored(entry, partition, base, durable=durable)
 
     def _filler(self) -> bytes:
-        # Zeros too: sectors that hold nothing else must not pass for unwritten ones.
+        # Zeros too: sectors that contain nothing else must not pass for unwritten ones.
         return self._random.choice((b"", b"x", b"\0")) * self._random.choice((0, 10, 300, 1200))
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class FileClock:
-    """Shows the time that a file holds: every process that has the clock sees it move when one of them says so."""
+    """Shows the time in a file: every process that has the clock sees it move when one of them sets it."""
 
     file: Path
 
     def set(self, moment: int) -> None:
-        """Let it be so many microseconds since 1970 UTC."""
+        """Set the time, in microseconds since 1970 UTC."""
         fresh = self.file.with_suffix(".new")
         fresh.write_text(str(moment), encoding="ascii")
         fresh.rename(self.file)
@@ -27,5 +27,5 @@ class FileClock:
         return int(self.file.read_text(encoding="ascii"))
 
     def sleep(self, seconds: float) -> None:
-        """Wait in real time: who waits for another process must give it some."""
+        """Wait in real time, to give another process time to work."""
         time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""A machine that exists in memory: a disk that may lose what was not synced (`inode.py`), and processes on it that die."""
+"""A simulated machine in memory: a disk that may lose unsynced data (`inode.py`), and processes on it that die."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from headrace.log.disk import Bytes
+from headrace.core.disk import Bytes
 from headrace.testing.inode import Directory, Inode
 
 
 class Crash(BaseException):
-    """The process that sees this is dead: it was killed, or the machine lost power."""
+    """Raised in a process that is dead: it was killed, or the machine lost power."""
 
 
 class Machine:
@@ -37,7 +37,7 @@ class Machine:
         return SimulatedDisk(self)
 
     def kill(self, process: SimulatedDisk, *, running: bool = True) -> None:
-        """End a process at once: its locks are free, what it wrote stays, and what it was writing to shared memory is torn."""
+        """End a process at once: its locks are free, its writes stay, and its current write to shared memory is torn."""
         process.alive = False
         for inode in self.mapped:
             if running:
@@ -47,9 +47,9 @@ class Machine:
                 inode.holder = None
 
     def cut_power(self, luck: float | None = None) -> None:
-        """Lose what was not synced, or parts of it, and start again; processes of before are dead and must be forgotten.
+        """Lose unsynced data, or parts of it, and start again; earlier processes are dead and must be dropped.
 
-        `luck` is the share of it that survives, from 0 to 1; each file has its own if it is not given.
+        `luck` is the share that survives, from 0 to 1; each file has its own if it is not given.
         """
         self.root = self.root.restart(self.random, luck)
         self.mapped.clear()
@@ -57,7 +57,7 @@ class Machine:
         self.boots += 1
 
     def directory(self, parts: tuple[str, ...]) -> Directory:
-        """The directory under a path. Nearly every operation asks, so the answers are kept."""
+        """The directory at a path. Nearly every operation asks for it, so the answers are cached."""
         known = self._found.get(parts)
         if known is not None:
             return known
@@ -70,7 +70,7 @@ class Machine:
         return found
 
     def moved(self) -> None:
-        """Forget which directory is where; one was renamed or removed."""
+        """Drop the cached directories; one was renamed or removed."""
         self._found.clear()
 
     def inode(self) -> Inode:
@@ -83,7 +83,7 @@ class Machine:
         return inode.map(size)
 
     def observe(self) -> None:
-        """Note what the running process wrote to shared memory: it is complete when the process goes on to something else."""
+        """Record what the running process wrote to shared memory: it is complete when the process goes on to something else."""
         for inode in self.mapped:
             if inode.data[: inode.mapped] != inode.mapped_before:
                 inode.observe()
@@ -103,7 +103,7 @@ class SimulatedDisk:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
             self.step("create")
-            # Another process may have made it meanwhile.
+            # Another process may have created it meanwhile.
             if name not in directory.entries:
                 directory.change({name: self.machine.inode()})
             node = directory.entries[name]
@@ -205,7 +205,7 @@ class SimulatedDisk:
 
 
 class SimulatedFile:
-    """An open file. Each one is told once of a sync that failed, whoever made it, as Linux does."""
+    """An open file. Each one is told once of a failed sync, whichever process made it, as on Linux."""
 
     def __init__(self, process: SimulatedDisk, inode: Inode) -> None:
         self.inode = inode
@@ -253,11 +253,11 @@ class SimulatedFile:
         self.inode.truncate(size)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to release."""
 
 
 class SimulatedLock:
-    """A lock between the processes of a machine; whoever waits for it lets others run."""
+    """A lock between the processes of a machine; a waiting process lets others run."""
 
     def __init__(self, process: SimulatedDisk, inode: Inode) -> None:
         self.process = process
@@ -278,7 +278,7 @@ class SimulatedLock:
             self._inode.holder = None
 
     def rest(self) -> None:
-        """Nothing to give back."""
+        """There is nothing to release."""
 
     def __enter__(self) -> None:
         self.acquire()

@@ -1,6 +1,6 @@
-"""Faults on purpose: named failpoints in product code, and what happens there.
+"""Faults for tests: named failpoints in product code, and the actions there.
 
-A process takes its rules from `HEADRACE_FAILPOINTS`, as `core.failpoints` reads them; a test sets those of its own process with `faults`.
+A process reads its rules from `HEADRACE_FAILPOINTS` (see `core.failpoints`); a test sets those of its own process with `faults`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["FAILPOINTS", "VARIABLE", "faults", "reach", "recorded"]
 
 @contextmanager
 def faults(rules: str) -> Iterator[None]:
-    """Let the rules hold in this process while the block runs.
+    """Apply the rules in this process while the block runs.
 
     >>> with faults("disk.sync.before=error(ENOSPC)@2"):
     ...     reach("disk.sync.before")

@@ -1,8 +1,8 @@
-"""Files and directories that exist in memory, and what a power cut leaves of what was not synced: it drops, tears and reorders.
+"""Files and directories in memory, and the effect of a power cut on unsynced data: it is dropped, torn and reordered.
 
-What a real ext4 or xfs may do to data that was not synced: each sector of 512 bytes has, after a power cut, any of the contents it
-had since the last sync; the length of a file is any it had; an entry in a directory is there or not; a mapped page was written back
-or not. What was synced stays. The choice comes from a seeded generator, so each run can be had again.
+The model is what a real ext4 or xfs may do to unsynced data. After a power cut, each sector of 512 bytes has any of the contents it had
+since the last sync; the length of a file is any it had; an entry in a directory exists or not; a mapped page was written back or not.
+Synced data stays. The choice comes from a seeded generator, so that each run can be repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LUCK = (0.0, 0.5, 0.5, 0.9, 1.0)
 
 
 class Inode:
-    """A file: what processes see of it, what the disk is sure to have, and what may have got there since."""
+    """A file: what processes see of it, what is certain to be on the disk, and what may have got there since."""
 
     def __init__(self, number: int, capacity: int = 4096) -> None:
         self.number = number
@@ -56,7 +56,7 @@ class Inode:
         self._clean()
 
     def lose(self, random: Random) -> None:
-        """A sync that failed: some of what was to be written is on the disk, and all of it counts as clean. A journal is not lost."""
+        """A failed sync: some of the data is on the disk, and all of it counts as clean. A journal is not lost."""
         sizes = self._sizes.copy()
         behind = {sector: versions for sector, versions in self._dirty.items() if sector * SECTOR >= self.size}
         self._settle(random, random.choice(_LUCK))
@@ -64,7 +64,7 @@ class Inode:
         self._sizes, self._dirty = sizes, behind
 
     def observe(self) -> bool:
-        """Note what was written through a map; whether anything was."""
+        """Record what was written through a map; returns whether anything was."""
         if not self.mapped or self.data[: self.mapped] == self.mapped_before:
             return False
         self.mapped_before = bytes(self.data[: self.mapped])
@@ -72,7 +72,7 @@ class Inode:
         return True
 
     def tear(self, random: Random) -> None:
-        """A process died while it wrote through a map: only the first part of that is there."""
+        """A process died while it wrote through a map: only the first part of the write remains."""
         before = self.mapped_before
         if self.observe() and before and random.random() < 0.5:
             whole = random.randrange(0, self.mapped, 8)
@@ -86,13 +86,13 @@ class Inode:
         return memoryview(self.data)[:size]
 
     def restart(self, random: Random, luck: float | None) -> Inode:
-        """The file as it is found after a power cut."""
+        """The file after a power cut."""
         self.observe()
         self._settle(random, random.choice(_LUCK) if luck is None else luck)
         found = Inode(self.number, len(self.data))
         size = found.size = found._synced_size = self._synced_size
         for sector, content in self._synced.items():
-            # What lies behind the end does not come back when the file grows again.
+            # Bytes after the end do not come back when the file grows again.
             kept = content[: max(0, size - sector * SECTOR)]
             if kept:
                 found.data[sector * SECTOR : sector * SECTOR + len(kept)] = kept
@@ -132,7 +132,7 @@ class Inode:
 
 
 class Directory:
-    """Names, as processes see them and as the disk is sure to have them."""
+    """Names, as processes see them and as they are certain to be on the disk."""
 
     def __init__(self, entries: dict[str, Inode | Directory] | None = None) -> None:
         self.entries = entries or {}
@@ -149,7 +149,7 @@ class Directory:
         self._pending.clear()
 
     def restart(self, random: Random, luck: float | None) -> Directory:
-        """The directory as it is found after a power cut: a journal loses its end, other file systems any part."""
+        """The directory after a power cut: a journal loses its end, other file systems lose any part."""
         kept = random.randint(0, len(self._pending)) if luck is None else round(luck * len(self._pending))
         scattered = luck is None and random.random() < 0.3
         for number, changes in enumerate(self._pending):

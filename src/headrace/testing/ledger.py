@@ -1,4 +1,4 @@
-"""What a log has promised in the course of a simulated run, and the check of everything that is read against it."""
+"""The ledger of a simulated run: what a log has promised, and the check of everything that is read against it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Broken(AssertionError):
     """The log broke a promise."""
 
 
-class Level(IntEnum):
-    """How sure it is that an append is there: not at all, while the machine runs, for ever; or it is lost, also for ever."""
+class Certainty(IntEnum):
+    """The certainty of an append: none, while the machine runs, or forever; or it is lost forever."""
 
     LOST = -1
     MAYBE = 0
@@ -24,7 +24,7 @@ class Level(IntEnum):
 
 
 class Status(Enum):
-    """How a transaction stands. In doubt: its commit was begun, and no answer came back."""
+    """The state of a transaction. In doubt: its commit was begun, and no answer came back."""
 
     OPEN = "open"
     DOUBT = "in doubt"
@@ -33,35 +33,35 @@ class Status(Enum):
 
 
 @dataclass
-class Transaction:
-    """Appends that take effect together. Once it is `decided`, it holds up no reader."""
+class LedgerTransaction:
+    """Appends that take effect together. Once it is `decided`, it blocks no reader."""
 
     writer: str
     number: int
     status: Status = Status.OPEN
     decided: bool = False
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LedgerEntry] = field(default_factory=list)
 
 
 @dataclass
-class Entry:
-    """One append that is to be stored once, however often it is tried. Each attempt has a content of its own."""
+class LedgerEntry:
+    """One append that is to be stored once, however often it is tried. Each attempt has its own content."""
 
     number: int
     topic: str
     group: str
     boot: int
-    transaction: Transaction | None = None
+    transaction: LedgerTransaction | None = None
     key: bytes | None = None
     partition: int | None = None
     base: int = -1
-    level: Level = Level.MAYBE
+    level: Certainty = Certainty.MAYBE
     attempts: int = 0
 
 
 @dataclass(frozen=True)
 class Row:
-    """A record as it was read: which attempt of which entry, and which of its `count` records."""
+    """A record as it was read: its entry and attempt, and its number among their `count` records."""
 
     offset: int
     entry: int
@@ -71,66 +71,70 @@ class Row:
 
 
 class Ledger:
-    """All appends of a run, in the order in which they were begun."""
+    """All appends of a run, in the order in which they began."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
-        self.transactions: list[Transaction] = []
+        self.entries: list[LedgerEntry] = []
+        self.transactions: list[LedgerTransaction] = []
         self.boot = 1
         self._places: dict[tuple[str, int, int], tuple[int, int, int]] = {}
 
     # What is done
 
-    def begin(self, topic: str, group: str, *, transaction: Transaction | None = None, key: bytes | None = None) -> Entry:
+    def begin(self, topic: str, group: str, *, transaction: LedgerTransaction | None = None, key: bytes | None = None) -> LedgerEntry:
         """An append is about to be tried; entries of one group are stored in their order."""
-        entry = Entry(len(self.entries), topic, group, self.boot, transaction, key)
+        entry = LedgerEntry(len(self.entries), topic, group, self.boot, transaction, key)
         self.entries.append(entry)
         if transaction is not None:
             transaction.entries.append(entry)
         return entry
 
-    def attempt(self, entry: Entry, count: int, filler: bytes = b"") -> list[bytes]:
+    def attempt(self, entry: LedgerEntry, count: int, filler: bytes = b"") -> list[bytes]:
         """The values of the records of one more attempt."""
         entry.attempts, entry.boot = entry.attempts + 1, self.boot
-        if entry.level <= Level.MAYBE:
-            entry.level, entry.base = Level.MAYBE, -1
+        if entry.level <= Certainty.MAYBE:
+            entry.level, entry.base = Certainty.MAYBE, -1
         return [b"%d:%d:%d:%d:" % (entry.number, entry.attempts, index, count) + filler for index in range(count)]
 
-    def stored(self, entry: Entry, partition: int, base: int, *, durable: bool) -> None:
-        """The log says where an append is; everything before a durable one is durable too."""
+    def stored(self, entry: LedgerEntry, partition: int, base: int, *, durable: bool) -> None:
+        """The log reports the place of an append; everything before a durable one is durable too."""
         if entry.partition not in (None, partition):
             raise Broken(f"{entry} was acknowledged in partition {partition}")
-        if entry.base not in (-1, base) and entry.level != Level.MAYBE:
+        if entry.base not in (-1, base) and entry.level != Certainty.MAYBE:
             raise Broken(f"{entry} was acknowledged at {base}")
         entry.partition, entry.base = partition, base
-        entry.level = max(entry.level, Level.DURABLE if durable else Level.WRITTEN)
+        entry.level = max(entry.level, Certainty.DURABLE if durable else Certainty.WRITTEN)
         if durable:
             for other in self.entries:
-                if (other.topic, other.partition) == (entry.topic, partition) and other.level == Level.WRITTEN and -1 < other.base < base:
-                    other.level = Level.DURABLE
+                if (
+                    (other.topic, other.partition) == (entry.topic, partition)
+                    and other.level == Certainty.WRITTEN
+                    and -1 < other.base < base
+                ):
+                    other.level = Certainty.DURABLE
 
-    def repeated(self, entry: Entry, partition: int) -> None:
-        """The log says that an append is there already, durably."""
+    def repeated(self, entry: LedgerEntry, partition: int) -> None:
+        """The log reports that an append is already stored, durably."""
         if entry.partition not in (None, partition):
             raise Broken(f"{entry} was acknowledged in partition {partition}")
-        entry.partition, entry.level = partition, Level.DURABLE
+        entry.partition, entry.level = partition, Certainty.DURABLE
 
-    def begin_transaction(self, writer: str) -> Transaction:
-        self.transactions.append(Transaction(writer, len(self.transactions)))
+    def begin_transaction(self, writer: str) -> LedgerTransaction:
+        self.transactions.append(LedgerTransaction(writer, len(self.transactions)))
         return self.transactions[-1]
 
-    def committed(self, transaction: Transaction) -> None:
+    def committed(self, transaction: LedgerTransaction) -> None:
         if transaction.status is Status.ABORTED:
             raise Broken(f"{transaction.writer} committed a transaction that was fenced or aborted")
         transaction.status, transaction.decided = Status.COMMITTED, True
         for entry in transaction.entries:
-            if entry.level == Level.LOST:
+            if entry.level == Certainty.LOST:
                 raise Broken(f"{entry} of a committed transaction is lost")
             if entry.base >= 0:
-                entry.level = Level.DURABLE
+                entry.level = Certainty.DURABLE
 
     def fence(self, writer: str) -> None:
-        """A new generation of a writer has begun: what the one before left open is void."""
+        """A new generation of a writer has begun: what the previous one left open is void."""
         for transaction in self.transactions:
             if transaction.writer == writer:
                 transaction.decided = True
@@ -140,20 +144,20 @@ class Ledger:
     def power_cut(self) -> None:
         self.boot += 1
         for entry in self.entries:
-            if entry.level == Level.WRITTEN:
-                entry.level = Level.MAYBE
+            if entry.level == Certainty.WRITTEN:
+                entry.level = Certainty.MAYBE
 
     # What is read
 
-    def due(self, topic: str, partition: int, *, committed: bool) -> list[Entry]:
-        """What a read that begins now must find. Committed reads end before an open transaction."""
+    def due(self, topic: str, partition: int, *, committed: bool) -> list[LedgerEntry]:
+        """The entries that a read that begins now must find. Committed reads end before an open transaction."""
         here = [entry for entry in self.entries if entry.topic == topic and entry.partition in (None, partition)]
         undecided = [entry.base for entry in here if entry.transaction is not None and not entry.transaction.decided]
         end = min(undecided, default=2**63) if committed else 2**63
-        return [entry for entry in here if entry.partition == partition and entry.level >= Level.WRITTEN and entry.base < end
+        return [entry for entry in here if entry.partition == partition and entry.level >= Certainty.WRITTEN and entry.base < end
                 and (not committed or entry.transaction is None or entry.transaction.status is Status.COMMITTED)]  # fmt: skip
 
-    def check(self, topic: str, partition: int, rows: list[Row], due: Iterable[Entry], *, committed: bool) -> None:
+    def check(self, topic: str, partition: int, rows: list[Row], due: Iterable[LedgerEntry], *, committed: bool) -> None:
         """Check a read of a whole partition; `due` is what it had to find."""
         self.check_rows(topic, partition, rows, committed=committed)
         found = self._whole_appends(rows)
@@ -166,10 +170,10 @@ class Ledger:
             if number <= orders[entry.group]:
                 raise Broken(f"{entry} is behind a later append of {entry.group}")
             orders[entry.group] = number
-        # A committed read ends before an open transaction, and says nothing of what may lie behind its last record.
+        # A committed read ends before an open transaction, and says nothing of what follows its last record.
         self._learn(topic, partition, found, passed=(rows[-1].offset if rows else 0) if committed else None)
 
-    def check_latest(self, topic: str, partition: int, rows: list[Row], due: Iterable[Entry]) -> None:
+    def check_latest(self, topic: str, partition: int, rows: list[Row], due: Iterable[LedgerEntry]) -> None:
         """Check a read of a compacted partition: for each append its record, or a later one of its key."""
         self.check_rows(topic, partition, rows, committed=False)
         latest: dict[bytes | None, int] = {}
@@ -180,7 +184,7 @@ class Ledger:
                 raise Broken(f"{entry} is missing, and there is none after it")
 
     def check_rows(self, topic: str, partition: int, rows: Iterable[Row], *, committed: bool) -> None:
-        """Check some records in their order, of any reader."""
+        """Check some records of any reader, in their order."""
         before = -1
         for row in rows:
             if row.offset <= before:
@@ -193,7 +197,7 @@ class Ledger:
             entry = self.entries[row.entry]
             if entry.topic != topic or entry.partition not in (None, partition):
                 raise Broken(f"{entry} was found in {topic}/{partition}")
-            if entry.level == Level.LOST:
+            if entry.level == Certainty.LOST:
                 raise Broken(f"{entry} was lost and came back")
             if committed and entry.transaction is not None:
                 status = entry.transaction.status
@@ -202,7 +206,7 @@ class Ledger:
                 self.committed(entry.transaction)
 
     def _whole_appends(self, rows: list[Row]) -> dict[int, Row]:
-        """The first row of each append, in their order; all its records must be there, side by side, of one attempt."""
+        """The first row of each append, in their order; all its records must be stored consecutively, from one attempt."""
         found: dict[int, Row] = {}
         for place, row in enumerate(rows):
             if row.index == 0:
@@ -218,9 +222,9 @@ class Ledger:
         return found
 
     def _learn(self, topic: str, partition: int, found: dict[int, Row], *, passed: int | None) -> None:
-        """What a reader has seen stays while the machine runs. After a power cut what is there is durable, the rest is lost.
+        """What a reader has seen stays while the machine runs. After a power cut, what is found is durable, and the rest is lost.
 
-        A committed reader leaves out transactions, and knows of others only what lies before the offset `passed`.
+        A committed reader skips transactions, and knows of others only what is before the offset `passed`.
         """
         for entry in self.entries:
             if entry.topic != topic:
@@ -228,14 +232,14 @@ class Ledger:
             row = found.get(entry.number)
             old = entry.boot < self.boot
             if row is not None:
-                if entry.base not in (-1, row.offset) and entry.level != Level.MAYBE:
+                if entry.base not in (-1, row.offset) and entry.level != Certainty.MAYBE:
                     raise Broken(f"{entry} is at {row.offset}")
                 entry.partition, entry.base = partition, row.offset
-                entry.level = max(entry.level, Level.DURABLE if old else Level.WRITTEN)
+                entry.level = max(entry.level, Certainty.DURABLE if old else Certainty.WRITTEN)
                 continue
             told = passed is None or (entry.transaction is None and 0 <= entry.base < passed)
-            if told and entry.partition == partition and old and entry.level == Level.MAYBE:
-                entry.level = Level.LOST
+            if told and entry.partition == partition and old and entry.level == Certainty.MAYBE:
+                entry.level = Certainty.LOST
 
 
 def parse(offset: int, value: bytes) -> Row:

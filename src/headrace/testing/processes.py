@@ -1,4 +1,4 @@
-"""Simulated processes: one runs at a time, and a seeded generator says at each step of the disk which one goes on."""
+"""Simulated processes: one runs at a time, and a seeded generator chooses at each step of the disk which one continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Deadlock(AssertionError):
     """Every process waits for a lock that another one holds."""
 
 
-class Task:
+class SimulatedProcess:
     """One process: a body that runs in a thread of its own, but only while it has the turn."""
 
     def __init__(self, process: SimulatedDisk, body: Body) -> None:
@@ -37,12 +37,12 @@ class Task:
         return self.waits_for is None or self.waits_for.holder is None or not self.process.alive
 
     def resume(self) -> None:
-        """Give it the turn, and wait until it gives it back."""
+        """Give it the turn, and wait until it returns it."""
         self._turn.release()
         self._back.acquire()
 
     def pause(self) -> None:
-        """Give the turn back; called in the task's own thread."""
+        """Return the turn; called in the task's own thread."""
         self._back.release()
         self._turn.acquire()
         if not self.process.alive:
@@ -62,27 +62,27 @@ class Task:
 
 
 class Processes:
-    """The processes of a machine and the turns they take."""
+    """The processes of a machine and their turns."""
 
     def __init__(self, machine: Machine, random: Random) -> None:
         self.machine = machine
         self._random = random
-        self.tasks: list[Task] = []
-        self._running: Task | None = None
+        self.tasks: list[SimulatedProcess] = []
+        self._running: SimulatedProcess | None = None
         machine.blocked = self._blocked
 
     def start(self, body: Body) -> None:
         """Add a process; it runs when it gets a turn."""
-        self.tasks.append(Task(self.machine.process(), body))
+        self.tasks.append(SimulatedProcess(self.machine.process(), body))
 
     def pause(self) -> None:
-        """Let any process have the next turn; called by the running one."""
+        """Give any process the next turn; called by the running one."""
         self.machine.observe()
         assert self._running is not None
         self._running.pause()
 
     def kill(self, process: SimulatedDisk) -> None:
-        """End one process; the running one is to raise `Crash` after this."""
+        """End one process; if it is the running one, it raises `Crash` after this."""
         assert self._running is not None
         self.machine.kill(process, running=process is self._running.process)
 
@@ -104,13 +104,13 @@ class Processes:
                 raise task.error
 
     def end(self) -> None:
-        """Let all processes end as if killed."""
+        """End all processes as if killed."""
         for task in self.tasks:
             task.process.alive = False
         for task in list(self.tasks):
             self._turn(task)
 
-    def _turn(self, task: Task) -> None:
+    def _turn(self, task: SimulatedProcess) -> None:
         self._running, task.waits_for = task, None
         task.resume()
         self._running = None
@@ -125,7 +125,7 @@ class Processes:
 
 
 class _Threads:
-    """Threads that are used again: a run of the simulation has many short-lived processes."""
+    """A pool of threads: a run of the simulation has many short-lived processes."""
 
     def __init__(self) -> None:
         self._idle: list[_Thread] = []

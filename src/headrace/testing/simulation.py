@@ -1,6 +1,6 @@
-"""Random work on a log on a simulated machine, with crashes at any step; everything the log promises is checked.
+"""Random work on a log on a simulated machine, with crashes at any step; every promise of the log is checked.
 
-`python -m headrace.testing.simulation --seed 123` does one run again and tells each step of it.
+`python -m headrace.testing.simulation --seed 123` repeats one run and prints each step of it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from headrace.testing.ledger import Broken, Ledger
 from headrace.testing.processes import Processes
 
 _FAULTY = {"write": errno.ENOSPC, "sync": errno.EIO, "create": errno.ENOSPC, "truncate": errno.EIO, "rename": errno.EIO}
-# About a third of how often each kind of step happens in a run.
+# About a third of the frequency of each kind of step in a run.
 _FREQUENCY = {"lock": 40, "unlock": 40, "write": 12, "sync": 10, "sync_directory": 4, "rename": 3, "truncate": 4, "create": 6}
 _MOST_STEPS = 5_000
 
 
 class Simulation:
-    """One run: a few processes work on one log, some are killed, the power is cut, the disk fails; in the end all must be well."""
+    """One run: a few processes work on one log, some are killed, the power is cut, the disk fails; in the end every promise must be
+    kept."""
 
     def __init__(self, seed: int, *, trace: Callable[[str], None] | None = None) -> None:
         self.seed = seed
@@ -115,7 +116,7 @@ class Simulation:
 
 @cache
 def prepared() -> Directory:
-    """A disk with the topics that a run uses, all synced; made once, with the log's own code."""
+    """A disk with the topics of a run, all synced; made once, with the log's own code."""
     machine = Machine(Random(0))
     log = OneLog(HOME, disk=machine.process(), clock=ManualClock())
     small = {"segment.bytes": 2048}
@@ -129,7 +130,7 @@ def prepared() -> Directory:
 
 
 def failure_of(seed: int) -> str | None:
-    """What a run breaks, None if nothing."""
+    """The promise that a run breaks, None if it breaks none."""
     try:
         Simulation(seed).run()
     except Exception:  # noqa: BLE001 - any error that a run does not expect is a finding
@@ -138,7 +139,7 @@ def failure_of(seed: int) -> str | None:
 
 
 def explore(seeds: range, *, workers: int = 2) -> Iterator[tuple[int, str]]:
-    """Run many seeds; gives those that break something, and how."""
+    """Run many seeds; yields those that break a promise, and which one."""
     chunks = [seeds[begin : begin + 10] for begin in range(0, len(seeds), 10)]
     with get_context("fork").Pool(workers) as pool:
         for found in pool.imap_unordered(_failures, chunks):
@@ -151,7 +152,7 @@ def _failures(seeds: range) -> list[tuple[int, str]]:
 
 
 def replay(seed: int) -> str:
-    """The command that does a run again."""
+    """The command that repeats a run."""
     return f"python -m headrace.testing.simulation --seed {seed}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -13,11 +12,12 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, calendar, global_, hopping, session, sliding, tumbling
-from headrace.plan.own import Aggregate
+from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.testing.driver import TestDriver
 from tests.fast.operators.test_aggregates import frame, rows
 from tests.support.aggregating import SCHEMA, aggregated
 from tests.support.examples import some
+from tests.support.near import near
 
 
 class Largest(Aggregate):
@@ -86,11 +86,7 @@ def check(row: dict[str, Any], kind: str, made: list[dict[str, Any]], texts: Seq
         ]
     wanted = aggregated(texts, frame(inside), own=OWN)[row["k"]]
     for place, text in enumerate(texts):
-        assert same(row[f"c{place}"], wanted[text]), (kind, text, row, wanted[text])
+        assert near(row[f"c{place}"], wanted[text]), (kind, text, row, wanted[text])
 
 
 OWN = {"largest": Largest()}
-
-
-def same(one: Any, two: Any) -> bool:
-    return one == two or (isinstance(one, float) and isinstance(two, float) and math.isclose(one, two, rel_tol=1e-12))

@@ -13,7 +13,7 @@ from headrace.api.stream import Stream
 from headrace.api.windows import bounded, perfect, tumbling
 from headrace.core.errors import PlanError
 from headrace.testing.driver import TestDriver
-from tests.support.examples import examples
+from tests.support.examples import seeds
 
 
 def at(clock: str) -> datetime:
@@ -131,7 +131,7 @@ def test_a_table_of_a_table_follows_it_also_to_an_older_row() -> None:
 
 
 def test_a_table_that_became_facts_and_a_table_again_is_the_same() -> None:
-    for seed in range(examples(16)):
+    for seed in seeds(6):
         there_and_back(seed)
 
 

@@ -16,7 +16,7 @@ from headrace.core.schema import schema
 from headrace.log.target import LogTopic
 from headrace.plan.plan import Sink
 from headrace.testing.chaos.comparison import difference
-from headrace.testing.chaos.generator import Generator, Stream
+from headrace.testing.chaos.generator import GeneratedStream, Generator
 from headrace.testing.chaos.kinds import KINDS, POINTS, drawn
 from headrace.testing.chaos.oracle import check_that_it_can_be_replayed
 from headrace.testing.faults import FAILPOINTS
@@ -59,7 +59,7 @@ def test_records_are_those_of_their_seed_fit_every_type_and_some_are_late(tmp_pa
     with apart(tmp_path):
         (source,) = declared(tmp_path).plan().sources
     begins_at = to_microseconds(NOON)
-    first, again, other = (Stream(source, seed, begins_at).take(1_000) for seed in (1, 1, 2))
+    first, again, other = (GeneratedStream(source, seed, begins_at).take(1_000) for seed in (1, 1, 2))
     assert first.schema == source.columns
     assert first.equals(again)
     assert not first.equals(other)

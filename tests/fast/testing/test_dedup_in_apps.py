@@ -11,7 +11,7 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.testing.driver import TestDriver
-from tests.support.examples import examples
+from tests.support.examples import seeds
 from tests.support.streams import SCHEMA, START
 
 Sent = list[dict[str, Any]]
@@ -38,7 +38,7 @@ def outcome(records: Sent, *, epochs: int, shards: int) -> tuple[list[dict[str, 
         return driver.rows("per_minute"), {end: counts[end] for end in ("in", "out", "duplicate")}
 
 
-@pytest.mark.parametrize("seed", range(examples(2)))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_epochs_shards_and_restarts_change_nothing(seed: int) -> None:
     records = sent(seed)
     last: dict[str, list[Any]] = {}

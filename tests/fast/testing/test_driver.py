@@ -61,7 +61,7 @@ def test_a_late_record_goes_to_the_side_with_its_window_and_watermark() -> None:
         assert (late["watermark"], late["window_start"], late["window_end"]) == (at("12:05:00"), at("12:00:00"), at("12:01:00"))
         counts = {row["step"]: row for row in driver.accounting()}
         assert counts["page_views.select.window"] | {"step": ""} == {
-            "step": "", "in": 2, "out": 1, "late": 1, "duplicate": 0, "filtered": 0, "dead_letter": 0,
+            "step": "", "in": 2, "out": 1, "late": 1, "duplicate": 0, "filtered": 0, "dead_letter": 0, "partly_late": 0,
         }  # fmt: skip
 
 
@@ -145,7 +145,9 @@ def test_a_time_too_far_ahead_closes_no_window() -> None:
         far = {"url": "/a", "at": datetime(2200, 1, 1, tzinfo=UTC)}
         driver.send("page_views", [view("/a", "12:00:10"), far])
         assert driver.rows("per_url") == []
-        assert [letter["reason"] for letter in driver.dead_letters("page_views")] == ["at is too far in the future"]
+        assert [letter["reason"] for letter in driver.dead_letters("page_views")] == [
+            "at is more than 1 hour (max_ahead) later than the wall clock"
+        ]
 
 
 def test_a_table_follows_its_stream_and_a_group_counts_without_an_end() -> None:
@@ -377,3 +379,28 @@ def test_a_function_of_custom_windows_that_fails_stops_the_job_with_its_line(fun
     with TestDriver(app) as driver, pytest.raises(JobError, match=said) as error:
         driver.send("page_views", [view("/a", "12:00:00"), view("/a", "12:00:01")])
     assert "test_driver.py:" in str(error.value)
+
+
+def test_a_record_that_missed_some_of_its_windows_is_counted_as_partly_late_beside_the_sum() -> None:
+    for emitted in (False, True):
+        app = Declaration("hopping")
+        counts = page_views(app).window(hopping("10 minutes", every="5 minutes"), by="url").agg(views="count(*)")
+        app.view("per_url", counts.emit(early="1 minute") if emitted else counts)
+        with TestDriver(app) as driver:
+            driver.advance("2026-01-01T12:05:00Z")
+            # In 11:55-12:05, which has fired, and in 12:00-12:10; in 12:00-12:10 and 12:05-12:15; in none that is open.
+            driver.send("page_views", [view("/a", "12:04:00"), view("/a", "12:06:00"), view("/a", "11:54:00")])
+            counts_of = next(row for row in driver.accounting() if row["step"] == "page_views.window")
+            assert [counts_of[name] for name in ("in", "out", "late", "partly_late")] == [3, 2, 1, 1]
+
+
+def test_the_accounting_knows_the_first_reason_of_late_records_and_dead_letters() -> None:
+    app = Declaration("reasons")
+    app.view("per_url", page_views(app).where("100 / ms > 1").window(tumbling("1 minute"), by="url").agg(views="count(*)"))
+    with TestDriver(app) as driver:
+        driver.advance("2026-01-01T12:05:00Z")
+        driver.send("page_views", [view("/a", "12:00:00", ms=1), view("/a", "12:06:00", ms=0)])
+        assert driver.reasons() == {
+            "page_views.where": {"dead_letter": "division by zero in 100 / ms; try_divide(100, ms) gives null instead"},
+            "page_views.where.window": {"late": "every window of the record is closed"},
+        }

@@ -49,4 +49,4 @@ def test_explain_says_what_a_hot_key_costs_at_each_step() -> None:
     words = {step.step: step.hot_keys for step in explained(app_of_two().plan(), 4, {"records.process": "a has 70%"}).steps}
     assert words["records"] == ""
     assert "costs no more" in words["records.window"]
-    assert words["records.process"] == "the records of a key all meet on one shard; a has 70%"
+    assert words["records.process"] == "all records of a key go to one shard; a has 70%"

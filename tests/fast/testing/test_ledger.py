@@ -10,7 +10,7 @@ from headrace.core.clock import ManualClock
 from headrace.log.log import Log
 from headrace.testing.actor import HOME
 from headrace.testing.disk import Machine
-from headrace.testing.ledger import Broken, Ledger, Level, Row, parse
+from headrace.testing.ledger import Broken, Certainty, Ledger, Row, parse
 from headrace.testing.simulation import failure_of, prepared
 
 
@@ -41,7 +41,7 @@ def test_an_append_that_is_lost_must_not_come_back(ledger):
 
 def test_an_append_that_was_seen_after_a_power_cut_must_stay(ledger):
     read(ledger, row(1, 0), committed=False)
-    assert ledger.entries[0].level is Level.DURABLE
+    assert ledger.entries[0].level is Certainty.DURABLE
 
 
 def test_a_committed_read_says_nothing_of_what_an_open_transaction_may_hide(ledger):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headrace.api.declaration import Declaration
 from headrace.api.windows import loss_budget, tumbling
 from headrace.core.keys import encode_keys, partitions_of
-from headrace.operators.disorder import Lateness
-from headrace.operators.watermark import Progress
+from headrace.operators.event_time.lateness_histogram import Lateness
+from headrace.operators.event_time.watermark import Progress
 from headrace.plan.watermarks import LossBudget
 from headrace.testing.driver import TestDriver
 from tests.support.examples import examples

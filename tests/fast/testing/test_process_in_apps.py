@@ -14,7 +14,7 @@ from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import HeadraceError
 from headrace.testing.driver import TestDriver
-from tests.support.examples import examples
+from tests.support.examples import seeds
 from tests.support.streams import SCHEMA, START, at
 
 
@@ -115,7 +115,7 @@ def test_a_timer_that_fails_is_a_dead_letter_of_its_own() -> None:
         assert letter["record"] == '{"key":"a","timer":"soon","timer_at":"2026-01-01T12:00:01Z"}'
 
 
-@pytest.mark.parametrize("seed", range(examples(2)))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_arrival_epochs_shards_and_restarts_change_nothing(seed: int) -> None:
     chance = random.Random(seed)
     rows = [{"key": chance.choice("abc"), "value": second, "at": at(second)} for second in range(0, 400, 3)]

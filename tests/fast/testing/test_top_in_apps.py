@@ -12,19 +12,23 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
-from tests.support.examples import ALL, examples
+from tests.support.examples import ALL, seeds
 from tests.support.streams import SCHEMA, START
 
 
 @pytest.mark.parametrize("per", [(), ("team",)], ids=["of all", "per team"])
 @pytest.mark.parametrize("shards", [1, 3])
 def test_the_top_beside_its_table_follows_every_rise_and_fall(shards: int, per: tuple[str, ...]) -> None:
-    for seed in range(examples(3)):
+    for seed in seeds(3):
         chance = random.Random(seed)
         app = Declaration("beside")
         points = app.stream("points", "player string, team string, points double", key="player")
         scores = points.group(["team", "player"], ttl=None).agg(score="sum(points)")
         app.view("best", scores.top(3, by="score", per=per))
+        ranked = scores.top(3, by="score", per=per, rank="place")
+        app.view("ranked", ranked)
+        # A row whose place changes is taken back here, too.
+        app.view("places", ranked.group("place", ttl=None).agg(rows="count(*)", score="sum(score)"))
         totals, players = Counter[tuple[str, str | None]](), chance.choice([5, 40, 400])
         with TestDriver(app, shards=shards) as driver:
             for _ in range(12 if ALL else 5):
@@ -38,14 +42,19 @@ def test_the_top_beside_its_table_follows_every_rise_and_fall(shards: int, per: 
                     driver.send("points", part)
                 shown = {(row["team"], row["player"]): row["score"] for row in driver.rows("best")}
                 assert shown == _best(totals, 3, per), f"seed {seed}"
+                places = {(row["team"], row["player"]): row["place"] for row in driver.rows("ranked")}
+                found = [list(_best(totals, 3, each)) for each in ([("a",), ("b",)] if per else [()])]
+                assert places == {who: place for mine in found for place, who in enumerate(mine, 1)}, f"seed {seed}"
+                counted = {row["place"]: row["rows"] for row in driver.rows("places")}
+                assert counted == Counter(places.values()), f"seed {seed}"
                 if chance.random() < 0.3:
                     driver.restart()
-        assert [step["rows"] <= len(totals) for step in driver.state()] == [True] * 3
+        assert [step["rows"] <= len(totals) for step in driver.state()] == [True] * len(driver.state())
 
 
 def _best(totals: Counter[tuple[str, str | None]], count: int, per: tuple[str, ...]) -> dict[tuple[str, str | None], float]:
     found = {}
-    for team in "ab" if per else [None]:
+    for team in {(): [None], ("team",): "ab"}.get(per, per):
         mine = [(who, score) for who, score in totals.items() if team in (None, who[0])]
         mine.sort(key=lambda pair: (-pair[1], pair[0][0], pair[0][1] is not None, pair[0][1] or ""))
         found |= dict(mine[:count])
@@ -96,7 +105,7 @@ def test_a_top_says_in_whose_tasks_it_works() -> None:
     scores = app.stream("points", "player string, points int", key="player").group("player", ttl=None).agg(score="sum(points)")
     app.view("best", scores.top(5, by="score"))
     said = str(explained(app.plan()))
-    assert "lane: arrow, in the tasks of 'points.group', because all rows that it may need are there" in said
+    assert "evaluated by headrace, in the tasks of 'points.group', because all rows that it may need are there" in said
 
 
 def test_windows_that_are_past_correction_are_not_kept() -> None:

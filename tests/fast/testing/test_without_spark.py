@@ -11,7 +11,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import PlanError
-from headrace.operators.compiler import compiled
+from headrace.engine.compiler import compiled
 from headrace.testing.driver import TestDriver
 
 
@@ -44,7 +44,7 @@ def test_the_test_driver_names_the_step_that_only_spark_evaluates(fact: str, dec
 
 
 REFUSED: list[tuple[str, Callable[[Stream], Stream]]] = [
-    ("stands behind 'readings.group'", lambda s: s.group("sensor", ttl=None).agg(n="count(*)").transform(same)),
+    ("follows 'readings.group'", lambda s: s.group("sensor", ttl=None).agg(n="count(*)").transform(same)),
     ("has no column 'at'", lambda s: s.select("sensor").transform(same)),
 ]
 

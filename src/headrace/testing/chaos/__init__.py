@@ -1,1 +1,1 @@
-"""Kills an app's job again and again while records come in, and compares what it did with a run in which nothing happened."""
+"""Chaos: kills an app's job again and again while records arrive, and compares its results with those of an undisturbed run."""

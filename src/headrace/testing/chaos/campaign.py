@@ -13,15 +13,15 @@ from typing import Any
 
 from headrace.app import App
 from headrace.core.errors import JobError
+from headrace.engine.accounting import ENDS, REASONS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.report import totals
-from headrace.operators.accounting import ENDS
+from headrace.jobs.facts.books import Books
 from headrace.testing.chaos import kinds
 from headrace.testing.chaos.comparison import Difference, differences
 from headrace.testing.chaos.generator import Generator
-from headrace.testing.chaos.kinds import Fault, drawn
+from headrace.testing.chaos.kinds import ChaosFault, drawn
 from headrace.testing.chaos.oracle import PlannedEpochs, check_that_it_can_be_replayed, replayed, taken
-from headrace.testing.chaos.subject import Subject, wake
+from headrace.testing.chaos.subject import ChaosSubject, wake
 
 _LOOK = 0.1
 _PATIENCE = 180.0
@@ -35,7 +35,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Campaign:
-    """What to do: until when, with which faults, and how many records come meanwhile."""
+    """The plan of a campaign: its end, its kinds of faults, and the rate of records."""
 
     seed: int
     faults: int | None = None
@@ -51,7 +51,7 @@ class Campaign:
 
 @dataclass
 class Verdict:
-    """What came of it."""
+    """The outcome of a campaign."""
 
     seed: int
     faults: Counter[str] = field(default_factory=Counter)
@@ -93,20 +93,20 @@ class Verdict:
 
 
 class Chaos:
-    """Runs a campaign against the app of a file, which is declared apart, in `place`."""
+    """Runs a campaign against the app of a file, declared on a separate home in `place`."""
 
     def __init__(self, app: App, file: str, place: Path, campaign: Campaign, tell: Tell) -> None:
         self._app, self._campaign, self._tell = app, campaign, tell
         self._plan = check_that_it_can_be_replayed(app)
         self._directory = JobDirectory(place, app.name)
         self._planned = PlannedEpochs(self._directory.checkpoint)
-        self._subject = Subject(file, place)
+        self._subject = ChaosSubject(file, place)
         self._faults, self._random = drawn(campaign.kinds, campaign.seed), Random(campaign.seed)
         self._frozen: set[int] = set()
         self._verdict = Verdict(campaign.seed)
 
     def run(self) -> Verdict:
-        """Let it happen, let the job come to its end, and compare."""
+        """Run the campaign, let the job finish, and compare."""
         generator = Generator(self._app.log, self._plan.sources, self._campaign.rate, self._campaign.seed)
         generator.start()
         try:
@@ -127,7 +127,7 @@ class Chaos:
             self._happen(fault)
             self._verdict.faults[fault.kind] += 1
 
-    def _happen(self, fault: Fault) -> None:
+    def _happen(self, fault: ChaosFault) -> None:
         if fault.kind == kinds.FAILPOINT:
             self._subject.kill()
             self._start(fault.rules)
@@ -145,11 +145,11 @@ class Chaos:
                 self._subject.pause(self._random.uniform(1, _LONGEST_PAUSE))
             case kinds.REPLACED:
                 self._frozen |= self._subject.freeze_spark()
-                # As on another machine: on its own, the new run would end them.
+                # As on another machine: on its own machine, the new run would end them.
                 self._directory.forget_driver()
 
     def _progress(self) -> None:
-        """Wait until an epoch is done with; a run that has ended is followed by another. Then a moment more, amid the next epoch."""
+        """Wait until an epoch is complete; a run that has ended is followed by another. Then wait a moment more, into the next epoch."""
         before, began, stumbles = self._directory.committed_epoch(), time.monotonic(), 0
         while self._directory.committed_epoch() == before:
             if not self._subject.running:
@@ -163,7 +163,7 @@ class Chaos:
         self._pass(self._random.random())
 
     def _restart(self, stumbles: int, began: float) -> None:
-        # A run may stumble over what is left of the one before it: the next one goes on.
+        # A run may fail on the leftovers of the previous one: the next one continues.
         if stumbles > _MOST_STUMBLES or time.monotonic() - began > _PATIENCE:
             raise JobError(f"the job does not go on after a fault (seed {self._campaign.seed}); it said:\n{self._subject.said()}")
         self._start()
@@ -172,7 +172,7 @@ class Chaos:
         self._subject.start(rules, "--rows-per-epoch", str(self._campaign.rows_per_epoch))
 
     def _wait_for_end(self) -> None:
-        """Wait for a failpoint to end the run; one that the job does not come to in some epochs is given up."""
+        """Wait for a failpoint to end the run; a failpoint that the job does not reach within some epochs is given up."""
         began, before = time.monotonic(), self._directory.committed_epoch()
         while self._subject.running and self._directory.committed_epoch() < before + _UNREACHED:
             self._look(began)
@@ -189,13 +189,13 @@ class Chaos:
         self._planned.look()
 
     def _finish(self) -> None:
-        """A run that is at work ends in peace, and one more takes in all that is there and closes every window."""
-        self._tell("no more faults: the job takes in what is left and closes every window")
+        """End the present run normally, and take in the remaining records and close every window in one more run."""
+        self._tell("no more faults: the job processes the remaining records and closes every window")
         if self._subject.running or self._frozen:
             self._progress()
         if self._subject.running:
             self._verdict.stopped_in = self._subject.stop()
-        # What has piled up while the job was down is taken in by fewer and larger epochs.
+        # The backlog of a job that was down is processed in fewer and larger epochs.
         self._subject.start(None, "--until", "end", "--rows-per-epoch", str(_LAST_EPOCHS * self._campaign.rows_per_epoch))
         began, before = time.monotonic(), self._directory.committed_epoch()
         while self._subject.running:
@@ -209,11 +209,11 @@ class Chaos:
     def _compare(self) -> None:
         record = self._directory.record()
         assert record is not None
-        self._tell("what it made is compared with what the same epochs make in one process without faults")
+        self._tell("its results are compared with those of the same epochs in one process without faults")
         verdict, expected = self._verdict, replayed(self._app, record.shards, self._planned)
         verdict.epochs = len(list(self._planned))
         verdict.taken = taken(self._planned, self._plan.sources)
-        verdict.accounting = totals(self._app.log, self._app.name, record)
+        verdict.accounting = Books(self._app.log, self._app.name, record, self._directory.books).totals()
         verdict.wrong_accounts = _wrong(verdict.accounting, expected.accounting())
         verdict.outputs = list(differences(self._app, expected))
 
@@ -228,15 +228,23 @@ def _account(row: dict[str, Any]) -> str:
 
 
 def _wrong(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
-    """Steps whose counts do not add up, or are not those that they should be."""
-    wanted = {row["step"]: row for row in expected if row["in"]}
-    counted = {row["step"]: row for row in found if row["in"]}
+    """Steps whose counts do not add up, or differ from the expected ones; the first reasons are not counts.
+
+    >>> row = {"step": "clicks", "in": 1, "out": 1, "late": 0, "duplicate": 0, "filtered": 0, "dead_letter": 0}
+    >>> _wrong([{**row, "late_reason": None}], [row]), len(_wrong([row], [{**row, "in": 2, "out": 2}]))
+    ([], 1)
+    """
+    wanted, counted = _counts(expected), _counts(found)
     open_ends = [
         f"step {row['step']!r}: {row['in']:,} in, {sum(row[end] for end in ENDS):,} came of them"
         for row in found if row["in"] != sum(row[end] for end in ENDS)
     ]  # fmt: skip
     return open_ends + [
-        f"step {step!r}: counted {counted.get(step)}, should be {wanted.get(step)}"
+        f"step {step!r}: counted {counted.get(step)}, expected {wanted.get(step)}"
         for step in sorted(wanted.keys() | counted.keys())
         if wanted.get(step) != counted.get(step)
     ]
+
+
+def _counts(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["step"]: {name: value for name, value in row.items() if name not in REASONS} for row in rows if row["in"]}

@@ -1,4 +1,4 @@
-"""What a job made beside what it should have made, row by row."""
+"""Comparison of a job's results with the expected ones, row by row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.app import App
-from headrace.jobs.outputs import topic_of
+from headrace.jobs.start.outputs import topic_of
 from headrace.log.errors import UnknownTopic
 from headrace.plan.plan import Plan
 from headrace.plan.topics import dead_topic, late_topic
@@ -21,7 +21,7 @@ from headrace.testing.driver import TestDriver
 
 @dataclass(frozen=True)
 class Difference:
-    """One output: how many rows it should have, how many are missing, and how many are there that should not be, or once too often."""
+    """One output: the number of expected rows, of missing ones, and of unexpected or repeated ones."""
 
     output: str
     expected: int
@@ -36,7 +36,7 @@ class Difference:
 
 
 def differences(app: App, expected: TestDriver) -> Iterator[Difference]:
-    """Every view and sink of an app, its late records and its dead letters, compared with what a driver holds."""
+    """Every view and sink of an app, its late records and its dead letters, compared with those of a driver."""
     plan = app.plan()
     for output in plan.outputs:
         held = app.log.snapshot(topic_of(output)).table if output.folds_by else _read(app, topic_of(output))
@@ -45,7 +45,7 @@ def differences(app: App, expected: TestDriver) -> Iterator[Difference]:
 
 
 def difference(name: str, rows: Sequence[dict[str, Any]], held: pa.Table) -> Difference:
-    """Rows that should be there, and those that are, in whatever order.
+    """The difference between expected and actual rows, in any order.
 
     >>> difference("clicks", [{"n": 1}, {"n": 2}], pa.table({"n": [1, 1]}))
     Difference(output='clicks', expected=2, found=2, lost=1, duplicated=1, example='{"n":2}')

@@ -1,4 +1,4 @@
-"""Records that fit the streams of an app: out of order, some late, some with nothing in a column."""
+"""Random records that fit the streams of an app: out of order, some late, some with nulls."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _KEYS = 20
 _NOTHING = 0.01
 _LATE = 0.01
 _PAUSE = 0.1
-# How far event time moves with each record, and by how much records are out of order if nothing says how late they may be.
+# The step of event time from record to record, and the disorder of records if no watermark says how late they may be.
 _STEP, _DISORDER = 200_000, timedelta(seconds=10)
 
 
-class Stream:
+class GeneratedStream:
     """The records of one stream, drawn from a seed."""
 
     def __init__(self, source: Source, seed: int, begins_at: int) -> None:
@@ -46,26 +46,26 @@ class Stream:
     def _value(self, field: pa.Field) -> Any:
         if field.nullable and self._random.random() < _NOTHING:
             return None
-        if field.name == self._source.time:
+        if self._source.time is not None and field.name == self._source.time.column:
             moment = to_datetime(self._now - self._delay() // timedelta(microseconds=1))
             return moment if field.type.tz else moment.replace(tzinfo=None)
         return value_of(field.type, self._random)
 
     def _delay(self) -> timedelta:
-        """Mostly within what the stream allows; some records are later than that by far."""
+        """Mostly within what the stream allows; some records are far later."""
         if self._random.random() < _LATE:
             return 2 * self._bound + timedelta(hours=1) + self._random.random() * timedelta(hours=1)
         return 0.8 * self._random.random() * min(self._bound, timedelta(minutes=10))
 
 
 class Generator(threading.Thread):
-    """Sends records to all streams at about so many a second, until it is stopped."""
+    """Sends records to all streams at about a given rate, until it is stopped."""
 
     def __init__(self, log: Log, sources: Sequence[Source], rate: int, seed: int) -> None:
         super().__init__(name="generator", daemon=True)
-        # A day ago: event time runs ahead of the clock, and must not get before it.
+        # A day ago: event time runs faster than the clock, and must not overtake it.
         begins_at = log.clock.now() - timedelta(days=1) // timedelta(microseconds=1)
-        self._log, self._streams = log, {source.name: Stream(source, seed, begins_at) for source in sources}
+        self._log, self._streams = log, {source.name: GeneratedStream(source, seed, begins_at) for source in sources}
         self._batch = max(1, round(rate * _PAUSE / len(sources)))
         self._stop_asked = threading.Event()
         self.sent: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class Generator(threading.Thread):
             self.failure = error
 
     def stop(self) -> None:
-        """Send no more; what went wrong meanwhile is raised."""
+        """Send no more; an error that happened meanwhile is raised."""
         self._stop_asked.set()
         self.join()
         if self.failure is not None:
@@ -92,7 +92,7 @@ class Generator(threading.Thread):
 
 
 def value_of(kind: pa.DataType, random: Random) -> Any:
-    """A value of a type, one of a few where there are many: they meet as keys.
+    """A value of a type, one of a few where there are many, so that keys repeat.
 
     >>> value_of(pa.list_(pa.int8()), Random(1))
     [18]

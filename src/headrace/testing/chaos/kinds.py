@@ -1,4 +1,4 @@
-"""The faults that chaos knows, by the names under which its reports count them."""
+"""The kinds of faults, by the names under which reports count them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ DRIVER, EVERYTHING, WORKER, PAUSE, REPLACED, FAILPOINT = "driver", "everything",
 KINDS = {
     DRIVER: "the driver is killed; Spark and its workers notice",
     EVERYTHING: "driver, Spark and workers are killed at once, as in a power cut",
-    WORKER: "one of the Python workers is killed amid its work",
-    PAUSE: "nothing of the job goes on for a few seconds",
-    REPLACED: "Spark stands still, its driver dies, a new run goes on, and the old one wakes up",
+    WORKER: "one of the Python workers is killed in the middle of its work",
+    PAUSE: "the whole job stands still for a few seconds",
+    REPLACED: "Spark stands still, its driver dies, a new run continues, and the old one wakes up",
     FAILPOINT: "a process is killed at one step of an epoch, chosen from `headrace failpoints`",
 }
 # Every job passes these; with the largest hit at which to kill.
@@ -28,15 +28,15 @@ POINTS = {
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One fault to come: its kind, and at which failpoint, by its rule."""
+class ChaosFault:
+    """One fault: its kind, and its failpoint, by its rule."""
 
     kind: str
     rules: str | None = None
 
     @property
     def meaning(self) -> str:
-        """What happens, in words; of a failpoint, what is done and what is not when a process is killed there."""
+        """A description of the fault; for a failpoint, what is done and what is not when a process is killed there."""
         point = (self.rules or "").partition("=")[0]
         return FAILPOINTS.get(point, KINDS[self.kind])
 
@@ -44,8 +44,8 @@ class Fault:
         return f"{self.kind} {self.rules}" if self.rules else self.kind
 
 
-def drawn(kinds: Sequence[str], seed: int) -> Iterator[Fault]:
-    """Faults without end: each kind once, in some order, then each once more. `failpoint:NAME` means that failpoint only, and
+def drawn(kinds: Sequence[str], seed: int) -> Iterator[ChaosFault]:
+    """An endless sequence of faults: each kind once, in some order, then each once more. `failpoint:NAME` means that failpoint only, and
     `failpoint:NAME@2` its second hit.
 
     >>> [str(fault) for fault, _ in zip(drawn(["worker", "failpoint:sink.write.after@2"], 1), range(2))]
@@ -60,8 +60,8 @@ def drawn(kinds: Sequence[str], seed: int) -> Iterator[Fault]:
             yield _fault(*kind.partition(":")[::2], random)
 
 
-def _fault(kind: str, place: str, random: Random) -> Fault:
+def _fault(kind: str, place: str, random: Random) -> ChaosFault:
     if kind != FAILPOINT:
-        return Fault(kind)
+        return ChaosFault(kind)
     point, _, hit = (place or random.choice(sorted(POINTS))).partition("@")
-    return Fault(kind, f"{point}=kill@{hit or random.randint(1, POINTS.get(point, 3))}")
+    return ChaosFault(kind, f"{point}=kill@{hit or random.randint(1, POINTS.get(point, 3))}")

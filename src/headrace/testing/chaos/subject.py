@@ -1,4 +1,4 @@
-"""An app's job as processes of the system: a driver, Spark's JVM and its Python workers, which signals reach one by one."""
+"""An app's job as processes: a driver, Spark's JVM and its Python workers, each of which a signal can reach."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from headrace.testing.locks import holders
 _LOOK = 0.02
 _PATIENCE = 60.0
 _TAIL = 15
-# A worker is a fork of Spark's daemon, which is one of the nursery.
-_NURSERY, _GENERATIONS = "headrace.spark.nursery", 3
+# A worker is a fork of Spark's daemon, which is a fork of the fork server.
+_NURSERY, _GENERATIONS = "headrace.spark.workers.fork_server", 3
 
 
-class Subject:
+class ChaosSubject:
     """Starts a job as often as asked, one driver at a time."""
 
     def __init__(self, file: str, place: Path) -> None:
         self._command = [sys.executable, "-m", "headrace", "run", file, "--apart", str(place)]
         self._output = place / "run.txt"
         self._driver: subprocess.Popen[bytes] | None = None
-        # What may be left of earlier runs: it is ended with the subject.
+        # Processes that may be left of earlier runs: they end with the subject.
         self._started: set[int] = set()
 
     @property
@@ -39,12 +39,13 @@ class Subject:
 
     @property
     def code(self) -> int | None:
-        """How the last run ended."""
+        """The exit code of the last run."""
         return self._driver.poll() if self._driver is not None else None
 
     def start(self, rules: str | None, *options: str) -> None:
         """Begin a run, with failpoints if wanted, and options of `headrace run`."""
-        environment: Mapping[str, str] = {**os.environ, **({VARIABLE: rules} if rules else {})}
+        # The rules would also apply to each restart of the run itself: it ends at the first fault, and the next run has none.
+        environment: Mapping[str, str] = {**os.environ, **({VARIABLE: rules, "HEADRACE_RESTARTS": "0"} if rules else {})}
         with self._output.open("wb") as output:
             self._driver = subprocess.Popen(
                 [*self._command, *options], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -52,7 +53,7 @@ class Subject:
         self._started.add(self._driver.pid)
 
     def said(self) -> str:
-        """The end of what the last run printed."""
+        """The end of the last run's output."""
         return "\n".join(self._output.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:])
 
     def wait(self, seconds: float = _PATIENCE) -> int:
@@ -66,7 +67,7 @@ class Subject:
             raise JobError(f"the job did not end within {seconds:g} seconds; it said:\n{said}") from None
 
     def stop(self) -> float:
-        """Ask the job to end (SIGTERM), and tell how many seconds that took."""
+        """Ask the job to end (SIGTERM), and return how many seconds that took."""
         assert self._driver is not None
         self._note()
         began = time.monotonic()
@@ -83,7 +84,7 @@ class Subject:
             self._driver.wait()
 
     def kill_driver(self) -> None:
-        """End the driver; Spark sees that, and goes."""
+        """End the driver; Spark notices and ends."""
         assert self._driver is not None
         self._note()
         self._driver.kill()
@@ -92,7 +93,7 @@ class Subject:
     def kill_worker(self, random: Random) -> None:
         """End one of the Python processes that do the work."""
         deadline = time.monotonic() + _PATIENCE
-        # The epoch that was waited for may have been the last one of a Spark whose driver had died, and this run is still to begin.
+        # The awaited epoch may have been the last one of a Spark whose driver had died, while this run has yet to begin.
         while not (workers := self._workers()) and self.running and time.monotonic() < deadline:
             time.sleep(_LOOK)
         if not workers and self.running:
@@ -105,17 +106,17 @@ class Subject:
         return [pid for pid in self._note() if sum(_NURSERY in command for command in _ancestry(pid, found)) == _GENERATIONS]
 
     def pause(self, seconds: float) -> None:
-        """Nothing of the job goes on for a while, and then all of it."""
+        """Stop the whole job for a while, then resume it."""
         stopped = self._note()
         _signal(stopped, signal.SIGSTOP)
         time.sleep(seconds)
         _signal(stopped, signal.SIGCONT)
 
     def freeze_spark(self) -> set[int]:
-        """Spark and its workers stand still while their driver dies; gives them, to be woken later."""
+        """Stop Spark and its workers while their driver dies; returns them, to be woken later."""
         assert self._driver is not None
         frozen = self._stopped()
-        # One that stands still with a lock of the log would hold up the next run, too.
+        # A process that is stopped while it holds a lock of the log would also block the next run.
         while holders(frozen):
             _signal(frozen, signal.SIGCONT)
             time.sleep(_LOOK)
@@ -130,7 +131,7 @@ class Subject:
         return found
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End everything that is left."""
         self.kill()
         deadline = time.monotonic() + _PATIENCE
         while (left := self._started & processes().keys()) and time.monotonic() < deadline:
@@ -138,7 +139,7 @@ class Subject:
             time.sleep(_LOOK)
 
     def _note(self) -> set[int]:
-        """Every process of the present run; they are remembered, as who loses its parent is found no more."""
+        """Every process of the present run. They are recorded, since a process that has lost its parent can no longer be found."""
         if self._driver is None:
             return set()
         found = descendants(self._driver.pid)
@@ -147,12 +148,12 @@ class Subject:
 
 
 def wake(frozen: Iterable[int]) -> None:
-    """Let processes that were frozen go on."""
+    """Resume processes that were stopped."""
     _signal(frozen, signal.SIGCONT)
 
 
 def descendants(pid: int) -> set[int]:
-    """A process and all that it has started, and those that these have."""
+    """A process and all its descendants."""
     parents = {child: parent for child, (parent, _) in processes().items()}
     found = {pid} & parents.keys()
     while more := {child for child, parent in parents.items() if parent in found} - found:
@@ -161,14 +162,16 @@ def descendants(pid: int) -> set[int]:
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """Every process that lives: its parent and its command."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, errors="replace", check=True)
+    """Every live process: its parent and its command."""
+    # Whole commands, however few columns a terminal has.
+    command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,args="]
+    listed = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
     lines = [line.split(maxsplit=3) for line in listed.stdout.splitlines()]
     return {int(pid): (int(parent), " ".join(command)) for pid, parent, status, *command in lines if not status.startswith("Z")}
 
 
 def _ancestry(pid: int, found: dict[int, tuple[int, str]]) -> list[str]:
-    """The commands of a process, its parent, and so on; of one that is not there, none."""
+    """The commands of a process, its parent, and so on; empty for one that does not exist."""
     commands = []
     while pid in found:
         pid, command = found[pid]

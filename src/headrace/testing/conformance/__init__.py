@@ -1,10 +1,12 @@
-"""Certifies a sink: what every output must do, whatever system it writes, tried on the real thing.
+"""Certification of a sink: what every output must do, whatever its system, tested on the real system.
 
 from headrace.testing.conformance import CASES, Subject
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_my_sink(case):
     case(MySubject())       # a `Subject` with an empty target
+
+`headrace.testing.conformance.inputs` certifies a source likewise.
 """
 
 from headrace.testing.conformance.cases import CASES as CASES

@@ -1,4 +1,4 @@
-"""What every output must do. Each case takes a subject with an empty target, and passes over what the subject cannot do."""
+"""The requirements of every output. Each case takes a subject with an empty target, and skips what the subject cannot do."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def a_table_holds_the_latest_of_each_key(subject: Subject) -> None:
     hand.write(1, made(1))
     hand.write(2, made(2)[:2], gone=made(1)[4:])
     expect(subject, [*made(2)[:2], *made(1)[2:4]])
-    # What is removed comes back, and what is not there is removed for nothing.
+    # What is removed comes back, and removing what does not exist does nothing.
     hand.write(3, made(3)[5:], gone=[*made(2)[:1], {"user": "nobody", "n": 1, "note": "never here"}])
     expect(subject, [*made(2)[1:2], *made(1)[2:4], *made(3)[5:]])
 
@@ -92,7 +92,7 @@ def a_writer_killed_at_any_step_has_written_all_or_nothing(subject: Subject) -> 
 
 
 def kill_at_every_step(subject: Subject, first: int = 1) -> int:
-    """Kill a writer at each failpoint that an epoch passes, and let another one repeat its epoch; how often that was."""
+    """Kill a writer at each failpoint of an epoch, and let another one repeat its epoch; returns how often that was."""
     hand, before = Hand(subject), ordered(subject.rows())
     for step in range(1, _MOST_STEPS):
         rows = made(first + step - 1)
@@ -146,7 +146,7 @@ def a_writer_held_up_before_its_commit_does_no_harm_when_it_wakes(subject: Subje
     victim.wait()
     new.write(2, made(2))
     new.write(3, made(3))
-    # It ends well if it committed first, and badly if it was shut out.
+    # It succeeds if it committed first, and fails if it was fenced.
     victim.end()
     expect(subject, ordered(made(3) if subject.key else [*made(1), *made(2), *made(3)]))
 
@@ -193,10 +193,10 @@ CASES: tuple[Case, ...] = (
 
 
 def expect(subject: Subject, *either: Sequence[Row]) -> None:
-    """Readers see these rows, or those, in some order, and no others.
+    """Check that readers see one of these sets of rows, in any order, and no others.
 
-    Some systems let them see what is committed a moment later, each partition in its own time. Nobody writes any more: a part of an
-    epoch that is there for good is found.
+    In some systems, committed rows become visible a moment later, each partition in its own time. No writer is active any more, so a part
+    of an epoch that stays visible is detected.
     """
     deadline, wanted = time.monotonic() + _PATIENCE, [ordered(rows) for rows in either]
     while (found := ordered(subject.rows())) not in wanted:

@@ -1,4 +1,4 @@
-"""Reads a sink's target all the while, also while its writers and its server die, and judges what it saw."""
+"""The observer of a sink's target: it reads continuously, also while writers and the server die, and judges what it saw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Snapshot = tuple[tuple[tuple[str, int], ...], ...]
 
 @dataclass
 class Seen:
-    """What a reader has seen of the epochs of one writer, each of which has a row for every user."""
+    """The observations of one writer's epochs, each of which has a row for every user."""
 
     snapshots: set[Snapshot] = field(default_factory=set)
     last: Parts = field(default_factory=list)
@@ -28,14 +28,14 @@ class Seen:
         self.snapshots.add(tuple(tuple((str(row["user"]), int(row["n"])) for row in part) for part in parts))
 
     def faults(self, subject: Subject) -> list[str]:
-        """What should not have been seen; a part of a target is what one commit changes as a whole."""
+        """The observations that violate a guarantee; a part of a target is what one commit changes as a whole."""
         users = [{str(row["user"]) for row in part} for part in self.last]
         return sorted({fault for snapshot in self.snapshots for fault in _faults(snapshot, users, subject)})
 
 
 @contextmanager
 def observed(subject: Subject) -> Iterator[Seen]:
-    """Look at a target while the block runs; it fails if something was seen that should not have been."""
+    """Observe a target while the block runs; it fails if a guarantee was violated."""
     with watched(subject) as seen:
         yield seen
     assert (wrong := seen.faults(subject)) == [], wrong
@@ -43,7 +43,7 @@ def observed(subject: Subject) -> Iterator[Seen]:
 
 @contextmanager
 def watched(subject: Subject) -> Iterator[Seen]:
-    """Look at a target while the block runs, and once more at its end; where it cannot be reached for a while, wait."""
+    """Observe a target while the block runs, and once more at its end; while it cannot be reached, wait."""
     seen, over = Seen(), threading.Event()
 
     def look() -> None:
@@ -67,7 +67,7 @@ def watched(subject: Subject) -> Iterator[Seen]:
 def _faults(snapshot: Snapshot, users: list[set[str]], subject: Subject) -> Iterator[str]:
     table = bool(subject.key) and not subject.history
     for place, rows in enumerate(snapshot):
-        # Before the first rows of a part came, its users are known from later ones.
+        # Before the first rows of a part arrived, its users are known from later ones.
         expected = users[place] if place < len(users) else set()
         by_epoch: dict[int, Counter[str]] = defaultdict(Counter)
         for user, number in rows:

@@ -1,4 +1,4 @@
-"""A sink under test, and one writer of it."""
+"""A sink under test, and one writer to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Subject(ABC):
 
     @cached_property
     def sink(self) -> str:
-        """What the sink is called: the targets of several subjects may note their epochs in one place."""
+        """The name of the sink: the targets of several subjects may record their epochs in one place."""
         return f"sink-{uuid.uuid4().hex[:8]}"
 
     @abstractmethod
@@ -47,15 +47,15 @@ class Subject(ABC):
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """What a reader of the target sees now; the facts of a user in the order in which they stand there."""
+        """The rows that a reader of the target sees now; the facts of a user in their stored order."""
 
     def parts(self) -> Parts:
-        """The same, cut into what one commit of a task changes as a whole; all of it, unless the system knows partitions."""
+        """The same, divided into what one commit of a task changes as a whole; all of it, unless the system has partitions."""
         return [self.rows()]
 
 
 class Letters:
-    """Dead letters in memory, each epoch once, as the engine keeps them."""
+    """Dead letters in memory, each epoch once, as the engine stores them."""
 
     def __init__(self) -> None:
         self.found: dict[int, list[dict[str, Any]]] = {}
@@ -75,13 +75,13 @@ class Hand:
         self.letters = Letters()
 
     def write(self, epoch: int, rows: Sequence[Row], gone: Sequence[Row] = ()) -> bool:
-        """Write what an epoch made, as a task does, and publish it, as the driver does when all tasks are done."""
+        """Write the rows of an epoch, as a task does, and publish it, as the driver does when all tasks are done."""
         written = self.stage(epoch, rows, gone)
         self.output.publish(self.writer.job, self.writer.sink, epoch)
         return written
 
     def stage(self, epoch: int, rows: Sequence[Row], gone: Sequence[Row] = ()) -> bool:
-        """What a task does alone."""
+        """The part that a task does alone."""
         self.letters.epoch = epoch
         return self.output.write(self.writer, epoch, changes_of(rows, gone), self.letters)
 
@@ -93,12 +93,12 @@ def changes_of(rows: Sequence[Row], gone: Sequence[Row] = ()) -> Changes:
 
 
 def made(epoch: int, users: int = 6, note: str = "ok") -> list[dict[str, Any]]:
-    """What some epoch could have made: a row for each user, with a number that goes up from epoch to epoch."""
+    """Possible rows of an epoch: one for each user, with a number that increases from epoch to epoch."""
     return [{"user": f"u{user}", "n": 100 * epoch + user, "note": note} for user in range(users)]
 
 
 def epoch_of(number: int) -> int:
-    """The epoch that made a row, by its number.
+    """The epoch that wrote a row, by its number.
 
     >>> epoch_of(made(3)[2]["n"])
     3

@@ -1,4 +1,4 @@
-"""Writes an epoch in a process of its own, to be killed at a failpoint, or held up there."""
+"""A victim process that writes an epoch, to be killed at a failpoint or stopped there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from headrace.connectors.output import Fenced, Output, Writer
 from headrace.core import failpoints
 from headrace.testing.conformance.subject import Letters, Row, changes_of
 
-# Counted in short waits: on a machine that stands still for a while a long one would be over, with nothing done.
+# Counted in short waits: on a machine that stands still for a while, a single long wait would time out with nothing done.
 _WAITS, _WAIT = 120, 0.5
 _context = multiprocessing.get_context("forkserver")
-# What the outputs of this package need is loaded once, not by each process anew: of Iceberg that takes a second. What is not installed is
-# passed over.
+# The imports that the outputs of this package need are loaded once, not by each process: Iceberg's take a second. Missing ones are skipped.
 _SINKS = ("delta", "iceberg", "kafka", "log", "parquet", "postgres", "redis", "search")
 LOADED = (*(f"headrace.connectors.{sink}.output" for sink in _SINKS), "pyiceberg.io.pyarrow")
 _context.set_forkserver_preload([__name__, *LOADED])
@@ -40,17 +39,17 @@ class Victim:
         return self._process.pid
 
     def wait(self) -> None:
-        """Until it has come to the failpoint that the rules name."""
-        assert any(self._arrived.wait(_WAIT) for _ in range(_WAITS)), "the writer did not come to its failpoint"
+        """Wait until it has reached the failpoint that the rules name."""
+        assert any(self._arrived.wait(_WAIT) for _ in range(_WAITS)), "the writer did not reach its failpoint"
 
     def killed(self) -> bool:
-        """Wait for its end: True if a failpoint killed it, False if it did what it was to do."""
+        """Wait for its end: True if a failpoint killed it, False if it finished its work."""
         code = self.end()
         assert code in (0, -signal.SIGKILL), f"the writer ended with code {code}"
         return code != 0
 
     def end(self) -> int:
-        """Wait for its end, and give its exit code."""
+        """Wait for its end, and return its exit code."""
         for _ in range(_WAITS):
             self._process.join(_WAIT)
             if self._process.exitcode is not None:

@@ -1,1 +1,1 @@
-"""Scenarios: stories about event time, told as YAML, that are test, documentation and lesson in one."""
+"""Scenarios: stories about event time in YAML, each a test, documentation and a lesson in one."""

@@ -1,4 +1,4 @@
-"""What a scenario's file holds, read piece by piece; every mistake is named with its place in the file."""
+"""The content of a scenario's file, read piece by piece; every mistake is reported with its place in the file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pyarrow as pa
 from headrace.core.errors import SchemaError, SettingsError
 
 _NUMBERS = {"int": re.compile(r"-?[0-9]+\Z"), "float": re.compile(r"-?[0-9]+\.[0-9]+(e[-+]?[0-9]+)?\Z|-?\.inf\Z|\.nan\Z", re.IGNORECASE)}
+# `on` and `no` are words, too.
+_TRUTHS = re.compile(r"(true|false)\Z")
 
 
 @dataclass(frozen=True)
 class Content:
-    """A value of the file and the place where it stands."""
+    """A value of the file and its place."""
 
     value: object
     place: str
@@ -31,15 +33,16 @@ class Content:
         except ModuleNotFoundError as error:
             raise SettingsError("scenarios are YAML, and pyyaml is not installed", hint="pip install pyyaml") from error
 
-        # The one in C takes a tenth of the time, where pyyaml was built with it.
+        # The C version takes a tenth of the time, where pyyaml was built with it.
         safe: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
         class Loader(safe):  # type: ignore[misc, valid-type]
             yaml_implicit_resolvers = {  # noqa: RUF012 - the name and its form are pyyaml's
-                first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":timestamp", ":int", ":float"))]
+                first: [(tag, pattern) for tag, pattern in known if not tag.endswith((":timestamp", ":int", ":float", ":bool"))]
                 for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
             }
 
+        Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUTHS, list("tf"))
         for kind, pattern in _NUMBERS.items():
             Loader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", pattern, list("-.0123456789"))
         try:
@@ -80,7 +83,7 @@ class Content:
             yield name, Content(value, f"{self.place}.{name}")
 
     def fields(self, known: Collection[str], needed: Collection[str] = ()) -> dict[str, Content]:
-        """The values by name; names that are not known are refused, those that are needed must be there."""
+        """The values by name; unknown names are refused, and required ones must be present."""
         found = dict(self.items())
         for name in found:
             if name not in known:

@@ -12,11 +12,14 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.app import App
 from headrace.core.errors import PlanError, SchemaError, SettingsError
+from headrace.plan.topics import dead_topic, late_topic
 from headrace.plan.watermarks import DEFAULT_AHEAD, Watermark
-from headrace.plan.windows import Window
+from headrace.plan.windows.kinds import Window
 from headrace.testing.scenarios.content import Content
+from headrace.testing.scenarios.joining import join, join_within
 
 Made = Stream | Windowed | Grouped
+_MATCH = ("by", "pattern", "define", "within", "measures", "where", "after", "rows", "skip")
 _STREAM = ("schema", "key", "time", "watermark", "late", "partitions")
 
 
@@ -30,14 +33,17 @@ def partitions(streams: Content) -> dict[str, int]:
 
 
 def declare(app: Declaration, streams: Content, steps: Content | None, views: Content) -> None:
-    """Declare what a scenario's file says."""
+    """Declare the app of a scenario's file."""
     known: dict[str, Made] = {}
     for name, content in streams.items():
         with _at(content):
-            known[name] = _stream(app, name, content)
+            known[name] = stream = _stream(app, name, content)
+            known[dead_topic(name)] = stream.dead()
+            if stream.node.watermarked and "late" not in content.fields(_STREAM):
+                known[late_topic(name)] = stream.late()
     for name, content in steps.items() if steps else ():
         if name in known:
-            raise SchemaError(f"{content.place}: there is a {name!r} already", hint="give each stream and step its own name")
+            raise SchemaError(f"{content.place}: there is already a {name!r}", hint="give each stream and step its own name")
         known[name] = _pipeline(content, known)
     for name, content in views.items():
         made = _pipeline(content, known)
@@ -77,7 +83,7 @@ def _watermark(content: Content) -> Watermark:
 
 
 def _pipeline(content: Content, known: Mapping[str, Made]) -> Made:
-    """A name, or a list that begins with one and goes on with one method a line."""
+    """A name, or a list that begins with one and continues with one method in each line."""
     if isinstance(content.value, str):
         return _known(content, known)
     first, *rest = content.parts()
@@ -98,7 +104,7 @@ def _known(content: Content, known: Mapping[str, Made]) -> Made:
 
 @contextmanager
 def _at(content: Content) -> Iterator[None]:
-    """Let a mistake that the app finds name the place in the file, not a line of this module."""
+    """Let an error of the app name the place in the file, not a line of this module."""
     try:
         yield
     except PlanError as error:
@@ -188,9 +194,17 @@ def _with_previous(stream: Stream, arguments: Content, _: Mapping[str, Made]) ->
     return stream.with_previous(*columns, by=found["by"].texts(), ttl=_optional(found["ttl"]))
 
 
+def _match(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
+    found = arguments.fields(_MATCH, needed=["by", "pattern", "within"])
+    texts = {name: content.text() for name, content in found.items() if name not in ("by", "define", "measures")}
+    pairs = {name: {key: one.text() for key, one in found[name].items()} for name in ("define", "measures") if name in found}
+    return stream.match(by=found["by"].texts(), **texts, **pairs)  # type: ignore[arg-type]  # each has the type of its name
+
+
 def _top(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
-    found = arguments.fields(("count", "by", "per"), needed=["count", "by"])
-    return stream.top(found["count"].number(), by=found["by"].text(), per=found["per"].texts() if "per" in found else ())
+    found = arguments.fields(("count", "by", "per", "rank"), needed=["count", "by"])
+    rank = found["rank"].text() if "rank" in found else ""
+    return stream.top(found["count"].number(), by=found["by"].text(), per=found["per"].texts() if "per" in found else (), rank=rank)
 
 
 def _flat_map(stream: Stream, arguments: Content, _: Mapping[str, Made]) -> Made:
@@ -219,6 +233,8 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "flat_map": _on_stream(_flat_map),
     "explode": _on_stream(lambda stream, arguments, _: stream.explode(arguments.text())),
     "union": _on_stream(_union),
+    "join": _on_stream(join),
+    "join_within": _on_stream(join_within),
     "key_by": _on_stream(lambda stream, arguments, _: stream.key_by(*arguments.texts())),
     "window": _on_stream(_window),
     "group": _on_stream(_group),
@@ -227,6 +243,7 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "dedup": _on_stream(_dedup),
     "distinct": _on_stream(_distinct),
     "with_previous": _on_stream(_with_previous),
+    "match": _on_stream(_match),
     "top": _on_stream(_top),
     "agg": _agg,
     "emit": _emit,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,28 +13,29 @@ import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.app import App
+from headrace.checkpoint.epoch_files import stored_plan
 from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.outputs import create_outputs
-from headrace.jobs.report import totals
-from headrace.jobs.running import job_of
+from headrace.jobs.facts.books import Books
+from headrace.jobs.start.assembly import job_of
+from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
-from headrace.operators.time import BEGINNING, END
+from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.plan.explain import identity
 from headrace.plan.topics import dead_topic, late_topic
-from headrace.spark import lane
+from headrace.spark import query as spark_query
 from headrace.spark.session import job_session, on_cluster
 from headrace.testing.clock import FileClock
 from headrace.testing.scenarios.scenario import Row, Scenario, Send, Wait
 
 
 class JobEngine:
-    """Runs the app of a scenario as a job of its own under `home`, in the Spark session that there is.
+    """Runs the app of a scenario as a job of its own under `home`, in the present Spark session.
 
-    After each action it waits until the job has taken in all there is. After the actions numbered in `stops` (from 1) the
-    job is stopped, and begins anew from its checkpoint.
+    After each action it waits until the job has read all records. After the actions numbered in `stops` (from 1) the job is stopped, and
+    starts again from its checkpoint.
     """
 
     def __init__(self, scenario: Scenario, settings: Settings, *, tasks: int = 1, stops: Sequence[int] = ()) -> None:
@@ -57,6 +57,7 @@ class JobEngine:
         settings = self._app.settings
         self._spark = self._resources.enter_context(job_session(settings, name=self._plan.name, output=self._place.spark_log))
         self._record = self._place.begin(identity(self._plan), self._tasks, cluster=on_cluster(self._spark))
+        self._place.fix(self._record)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(self._record.tasks))
         self._spark.conf.set("spark.sql.streaming.pollingDelay", "50ms")
         create_outputs(self._app.log, self._plan, self._record.tasks)
@@ -76,10 +77,12 @@ class JobEngine:
         self._clock.advance(time)
         self._settle()
 
+    def flush(self) -> None:
+        self._finish("flushed")
+        self._query = self._start(None)
+
     def end(self) -> None:
-        self._stop()
-        self._query = self._start("end")
-        self._query.awaitTermination()
+        self._finish("end")
 
     def rows(self, view: str) -> list[Row]:
         return list(self._app.read(view).to_pylist())
@@ -91,26 +94,30 @@ class JobEngine:
         return list(self._app.log.read(dead_topic(stream)).to_pylist())
 
     def accounting(self) -> list[dict[str, Any]]:
-        return totals(self._app.log, self._plan.name, self._record)
+        return Books(self._app.log, self._plan.name, self._record).totals()
 
     @property
     def watermark(self) -> datetime | None:
-        """As of the last epoch that Spark wrote down; it does so before it runs one."""
+        """As of the last epoch that Spark stored; it does so before it runs one."""
         epochs = [int(file.name) for file in (self._place.checkpoint / "offsets").iterdir() if file.name.isdigit()]
-        offset = json.loads((self._place.checkpoint / "offsets" / str(max(epochs))).read_text(encoding="utf-8").splitlines()[-1])
-        mark = offset["watermark"]
+        mark = stored_plan(self._place.checkpoint / "offsets" / str(max(epochs))).watermark
         return to_datetime(mark) if BEGINNING < mark < END else None
+
+    def _finish(self, until: str) -> None:
+        self._stop()
+        self._query = self._start(until)
+        self._query.awaitTermination()
 
     def _stop(self) -> None:
         self._query.stop()
 
     def _start(self, until: str | None) -> StreamingQuery:
-        # Each start is a run of its own, which reads the state that the one before it left.
+        # Each start is a run of its own, which reads the state that the previous one left.
         job = replace(job_of(self._plan, self._record, self._app.log, until=until), generation=self._place.next_run())
-        return lane.start(self._spark, job, self._place.checkpoint)
+        return spark_query.start(self._spark, job, self._place.checkpoint)
 
     def _settle(self) -> None:
-        # A look at the sources that began before the records came may end the first wait; the second begins after that.
+        # A query of the sources that began before the records arrived may end the first wait; the second begins after that.
         for _ in range(2):
             self._query.processAllAvailable()
         if (failure := self._query.exception()) is not None:
@@ -122,5 +129,5 @@ class JobEngine:
 
 
 def midpoint(scenario: Scenario) -> tuple[int, ...]:
-    """The action after which a job is stopped that is to be resumed midway: half of them are done, and at least one."""
+    """The action after which a job is stopped and resumed: half of them are done, and at least one."""
     return (max(1, sum(isinstance(action, Send | Wait) for action in scenario.transcript) // 2),)

@@ -1,4 +1,4 @@
-"""A scenario performed on an engine, and what it showed instead of what was expected."""
+"""A scenario performed on an engine, and the differences from what was expected."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from headrace.plan.topics import dead_topic, late_topic
-from headrace.testing.scenarios.scenario import End, Expect, Row, Scenario, Send, Wait
+from headrace.testing.scenarios.scenario import End, Expect, Flush, Row, Scenario, Send, Wait
 
 
 class Engine(Protocol):
-    """Whatever runs an app: takes records and time in, shows what became of them."""
+    """Any host of an app: it takes records and time in, and shows the results."""
 
     def send(self, stream: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
     def wait(self, time: timedelta) -> None: ...
+
+    def flush(self) -> None: ...
 
     def end(self) -> None: ...
 
@@ -34,7 +36,7 @@ class Engine(Protocol):
 
 
 def perform(scenario: Scenario, engine: Engine) -> int:
-    """Do and compare all that the transcript says, in its order; gives the number of comparisons, or raises AssertionError."""
+    """Perform and compare the whole transcript, in order; returns the number of comparisons, or raises AssertionError."""
     compared = 0
     for action in scenario.transcript:
         match action:
@@ -42,6 +44,8 @@ def perform(scenario: Scenario, engine: Engine) -> int:
                 engine.send(stream, rows)
             case Wait(time):
                 engine.wait(time)
+            case Flush():
+                engine.flush()
             case End():
                 engine.end()
             case Expect():
@@ -86,7 +90,7 @@ def _identity(row: Row) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value without what does not matter here: 2 is 2.0, and there are several ways to say UTC."""
+    """A normalized value: 2 equals 2.0, and all forms of UTC are equal."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, Decimal):

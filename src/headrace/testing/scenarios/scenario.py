@@ -1,4 +1,4 @@
-"""A scenario as a value: what it teaches, the app it is about, and what is sent, awaited and expected, in order."""
+"""A scenario as a value: its lesson, its app, and the records, waits and expectations, in order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 from headrace.api.declaration import Declaration
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.operators.accounting import ENDS
-from headrace.operators.sides import DEAD_LETTER, late_columns
+from headrace.engine.accounting import ENDS
 from headrace.plan.plan import Plan, View
+from headrace.plan.sides import DEAD_LETTER, late_columns
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.content import Content
 from headrace.testing.scenarios.declaration import declare, partitions
@@ -29,7 +29,7 @@ _ACTIONS = ("note", "send", "wait", "expect")
 
 @dataclass(frozen=True)
 class Note:
-    """A word to the reader."""
+    """A remark for the reader."""
 
     text: str
 
@@ -44,7 +44,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Wait:
-    """The wall clock moves on, and nothing comes."""
+    """The wall clock moves on, and no record arrives."""
 
     time: timedelta
 
@@ -55,8 +55,13 @@ class End:
 
 
 @dataclass(frozen=True)
+class Flush:
+    """Every open window fires, and the input continues."""
+
+
+@dataclass(frozen=True)
 class Expect:
-    """What must hold now: rows of views and side topics, counts of steps, the watermark. Only the columns named are compared."""
+    """What must be true now: rows of views and side topics, counts of steps, the watermark. Only the named columns are compared."""
 
     place: str
     rows: Mapping[str, tuple[Row, ...]]
@@ -64,7 +69,7 @@ class Expect:
     watermark: datetime | None = None
 
 
-Action = Note | Send | Wait | End | Expect
+Action = Note | Send | Wait | Flush | End | Expect
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class Scenario:
 
     @classmethod
     def load(cls, file: Path) -> Scenario:
-        """Read a scenario and check it: what it declares, and every name, column and time in it."""
+        """Read a scenario and check its declarations and every name, column and time in it."""
         content = Content.of(file)
         found = content.fields(_FIELDS, needed=["title", "teaches", "streams", "views", "transcript"])
         day = datetime.fromisoformat(found["day"].text() if "day" in found else _DAY).replace(tzinfo=UTC)
@@ -104,7 +109,7 @@ class Scenario:
 
 
 class _Reader:
-    """Reads the transcript, knowing what columns there are."""
+    """Reads the transcript, with the known columns."""
 
     def __init__(self, plan: Plan, day: datetime) -> None:
         self._day = day
@@ -116,6 +121,8 @@ class _Reader:
     def action(self, part: Content) -> Action:
         if part.value == "end":
             return End()
+        if part.value == "flush":
+            return Flush()
         kind, content = part.only(_ACTIONS)
         if kind == "note":
             return Note(content.text())

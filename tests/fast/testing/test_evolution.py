@@ -1,0 +1,83 @@
+"""An app that changes while its job goes on: after each accepted change its tables are those of a run from the beginning."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from headrace.plan.evolution.comparison import KEEP, REFUSED, Changes, compared
+from headrace.plan.evolution.described import described
+from headrace.testing.driver import TestDriver
+from tests.support.evolving import Spec, drawn, edited, records
+from tests.support.examples import seeds
+
+
+class Evolving:
+    """A driver that goes on through edits, and all that was sent to it."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.driver = TestDriver(spec.app())
+        self._sent: list[list[dict[str, object]]] = []
+        # Outputs of which a difference was announced, and those of which only older rows may be missing.
+        self._announced: set[str] = set()
+        self._younger: set[str] = set()
+        self._differs = False
+
+    def send(self, rows: list[dict[str, object]]) -> None:
+        self._sent.append(rows)
+        self.driver.send("clicks", rows)
+
+    def refuses(self, spec: Spec) -> bool:
+        return compared(described(self.spec.app().plan()), described(spec.app().plan())).status == REFUSED
+
+    def evolve(self, spec: Spec, shards: int | None) -> Changes:
+        changes = self.driver.evolve(spec.app(), shards=shards)
+        self.spec = spec
+        outputs = {decision.name: decision for decision in changes.decisions if decision.kind in ("view", "sink")}
+        self._announced &= outputs.keys()
+        self._younger &= outputs.keys()
+        # What such a change does to a state, all that is made of the state later has in it.
+        self._differs |= any(decision.differs for decision in changes.decisions if decision.kind in ("stream", "step"))
+        for name, decision in outputs.items():
+            if self._differs or (decision.differs and decision.decision == KEEP):
+                self._announced.add(name)
+            elif decision.differs:
+                self._younger.add(name)
+        return changes
+
+    def check(self) -> None:
+        scratch = TestDriver(self.spec.app())
+        for rows in self._sent:
+            scratch.send("clicks", rows)
+        for name in self.spec.outputs:
+            found, wanted = (sorted(map(repr, driver.rows(name))) for driver in (self.driver, scratch))
+            if name in self._announced:
+                continue
+            if name in self._younger:
+                assert [row for row in found if row not in wanted] == [], name
+            else:
+                assert found == wanted, name
+
+
+@pytest.mark.parametrize("seed", seeds(320))
+def test_after_accepted_changes_tables_are_those_of_a_run_from_the_beginning(seed: int) -> None:
+    chance = random.Random(seed)
+    life, epoch = Evolving(drawn(chance)), 0
+    for number in range(4):
+        for _ in range(chance.randint(1, 2)):
+            life.send(records(chance, epoch))
+            epoch += 1
+        edit = edited(life.spec, chance, number)
+        shards = chance.choice([None, None, 1, 3, 5])
+        refused = life.refuses(edit.spec)
+        assert edit.refused in (None, refused), edit.said
+        if not refused:
+            life.evolve(edit.spec, shards)
+        if chance.random() < 0.5:
+            life.driver.restart()
+        life.send(records(chance, epoch))
+        epoch += 1
+        if number % 2:
+            life.check()

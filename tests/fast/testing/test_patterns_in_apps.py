@@ -1,0 +1,385 @@
+"""Patterns in whole apps: the rules of card fraud at their borders, what is emitted and when, and what becomes of late and bad records."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.stream import Stream
+from headrace.api.windows import bounded, tumbling
+from headrace.core.errors import HeadraceError
+from headrace.log.target import LogTopic
+from headrace.testing.driver import TestDriver
+from tests.support.streams import at
+
+PAYMENTS = "card string, amount double, country string, lat double, lon double, at timestamp"
+LETTERS = "key string, letter string, value int, at timestamp"
+PARIS, LONDON = {"lat": 48.8566, "lon": 2.3522}, {"lat": 51.5074, "lon": -0.1278}  # 343.557 km apart
+
+
+def payments(app: Declaration, bound: str = "0s") -> Stream:
+    return app.stream("payments", PAYMENTS, key="card", time="at", watermark=bounded(bound))
+
+
+def letters(app: Declaration, bound: str = "0s") -> Stream:
+    return app.stream("letters", LETTERS, key="key", time="at", watermark=bounded(bound))
+
+
+def spelled(text: str, **options: Any) -> list[str]:
+    """The matches of a pattern among letters, one a second (a blank is a second without one), each as the letters it has."""
+    app = Declaration("spelled")
+    define = {name: f"letter = '{name.lower()}'" for name in "ABCD"}
+    options = {"within": "1 hour", "define": define, **options}
+    used = {name: text for name, text in options["define"].items() if name in options["pattern"]}
+    stream = letters(app).match(by="key", measures={"said": "collect_list(letter)"}, **{**options, "define": used})
+    app.sink(stream, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "letter": letter, "at": at(second)} for second, letter in enumerate(text) if letter != " "])
+        driver.end()
+        return ["".join(row["said"]) for row in driver.rows("out")]
+
+
+def sprees(rows: list[tuple[int, float, str]], **options: Any) -> list[tuple[int, float]]:
+    app = Declaration("fraud")
+    alerts = payments(app).match(
+        by="card", pattern="A{3,}", define={"A": "amount > 500"}, where="count(distinct A.country) >= 2", within="5 minutes",
+        measures={"payments": "count(A.*)", "total": "sum(A.amount)"}, **options,
+    )  # fmt: skip
+    app.sink(alerts, LogTopic("alerts"), name="alerts")
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "c", "amount": amount, "country": country, "at": at(second)} for second, amount, country in rows])
+        driver.end()
+        return [(row["payments"], row["total"]) for row in driver.rows("alerts")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ([(0, 501, "us"), (10, 502, "fr"), (300, 503, "us")], [(3, 1506)]),  # five minutes apart, inclusive
+        ([(0, 501, "us"), (10, 502, "fr"), (301, 503, "us")], []),
+        ([(0, 501, "us"), (10, 500, "fr"), (20, 503, "us"), (30, 504, "us")], []),  # $500 is not over $500
+        ([(0, 501, "us"), (10, 502, "us"), (20, 503, "us")], []),  # one country
+        ([(0, 501, "us"), (10, 502, "us")], []),  # two payments
+        ([(0, 501, "us"), (10, 502, "us"), (20, 503, "us"), (290, 504, "fr")], [(4, 2010)]),  # the longest that fits
+        # The longest from the first payment has one country; the next one begins a match that has two.
+        ([(0, 501, "us"), (10, 502, "us"), (20, 503, "us"), (301, 504, "fr")], [(3, 1509)]),
+    ],
+)
+def test_three_payments_over_500_from_two_countries_in_five_minutes(rows: list[tuple[int, float, str]], wanted: list[Any]) -> None:
+    assert sprees(rows) == wanted
+
+
+@pytest.mark.parametrize(
+    ("seconds", "wanted"),
+    [([0, 1, 2, 600], [4]), ([0, 1, 2, 601], []), ([0, 1, 2], []), ([0, 1, 2, 3, 4, 599], [6]), ([0, 590, 600, 610, 620], [4])],
+)
+def test_more_than_three_failed_logins_within_ten_minutes(seconds: list[int], wanted: list[int]) -> None:
+    app = Declaration("logins")
+    stream = app.stream("logins", "user string, ok boolean, at timestamp", key="user", time="at", watermark=bounded("0s"))
+    alerts = stream.match(by="user", pattern="F{4,}", define={"F": "not ok"}, within="10 minutes", measures={"failures": "count(*)"})
+    app.sink(alerts, LogTopic("alerts"), name="alerts")
+    with TestDriver(app) as driver:
+        driver.send("logins", [{"user": "u", "ok": False, "at": at(second)} for second in seconds])
+        driver.end()
+        assert [row["failures"] for row in driver.rows("alerts")] == wanted
+
+
+# At 343.557 km, 500 km/h is 2473.6 seconds.
+@pytest.mark.parametrize(("seconds", "alerts"), [(2473, 1), (2474, 0), (0, 1), (3601, 0)])
+def test_a_card_used_at_more_than_500_km_per_hour(seconds: int, alerts: int) -> None:
+    app = Declaration("flights")
+    moved = payments(app).match(
+        by="card", pattern="A B", within="1 hour", after="last B",
+        define={"B": "speed_kmh(prev(lat), prev(lon), prev(at), lat, lon, at) > 500"},
+        measures={"kmh": "speed_kmh(A.lat, A.lon, A.at, B.lat, B.lon, B.at)", "gone": "A.at", "came": "B.at"},
+    )  # fmt: skip
+    app.sink(moved, LogTopic("alerts"), name="alerts")
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "c", "at": at(0), **PARIS}, {"card": "c", "at": at(seconds), **LONDON}])
+        driver.end()
+        assert [(row["gone"], row["came"]) for row in driver.rows("alerts")] == [(at(0), at(seconds))] * alerts
+        assert all(row["kmh"] > 500 for row in driver.rows("alerts"))
+
+
+def test_after_a_flight_the_next_one_begins_where_that_ended() -> None:
+    app = Declaration("flights")
+    moved = payments(app).match(
+        by="card", pattern="A B", within="1 hour", after="last B", define={"B": "haversine_km(A.lat, A.lon, lat, lon) > 300"}
+    )
+    app.sink(moved, LogTopic("alerts"), name="alerts")
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "c", "at": at(second), **place} for second, place in enumerate([PARIS, LONDON, PARIS, PARIS])])
+        driver.end()
+        assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("alerts")] == [[0, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "wanted"),
+    [
+        ("A B", "abab", ["ab", "ab"]),
+        ("A B", "acb", []),
+        ("A+", "aaabaa", ["aaa", "aa"]),
+        ("A+?", "aaa", ["a", "a", "a"]),
+        ("A{2}", "aaaaa", ["aa", "aa"]),
+        ("A{2,3}", "aaaaa", ["aaa", "aa"]),
+        ("A{2,}?", "aaaaa", ["aa", "aa"]),
+        ("A{,2} B", "aaab", ["aab"]),
+        ("A B? C", "acabc", ["ac", "abc"]),
+        ("A B* C", "abbc", ["abbc"]),
+        ("A B*? (B | C)", "abbc", ["ab"]),
+        ("A | A B", "ab", ["a"]),  # the first that fits, not the longest
+        ("A B | A", "ab", ["ab"]),
+        ("(A B){2} C", "ababc", ["ababc"]),
+        ("(A | B)+ C", "abbac", ["abbac"]),
+        ("PERMUTE(A, B, C)", "cabbac", ["cab", "bac"]),
+        ("A {- B -} C", "abc", ["abc"]),
+        ("^ A B", "abab", ["ab"]),
+        ("A B $", "abab", ["ab"]),
+        ("A $", "aa", ["a"]),
+        ("A !B", "aca", ["a", "a"]),
+        ("A !B", "acb", []),
+        ("A !B !C", "add", ["a"]),
+        ("A !B !C", "adc", []),
+    ],
+)
+def test_a_pattern_matches_as_written(pattern: str, text: str, wanted: list[str]) -> None:
+    after = "next row" if pattern == "A B $" else "past last row"
+    assert spelled(text, pattern=pattern, after=after) == wanted
+
+
+@pytest.mark.parametrize(
+    ("after", "wanted"),
+    [("past last row", ["abb"]), ("next row", ["abb", "bb", "b"]), ("first B", ["abb", "bb", "b"]), ("last B", ["abb", "b"])],
+)
+def test_after_a_match_the_search_goes_on_where_it_is_told(after: str, wanted: list[str]) -> None:
+    assert spelled("abb", pattern="A? B+", after=after) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "wanted"),
+    [
+        ("A B", "acdb", ["ab"]),
+        ("A B C", "abbcc", ["abc"]),
+        ("A !C B", "adb", ["ab"]),
+        ("A !C B", "acb", []),
+        ("A !C B", "acab", ["ab"]),
+        ("A+ B", "acadb", ["aab"]),
+        ("A+? B", "acadb", ["ab"]),
+    ],
+)
+def test_other_rows_are_passed_over_on_demand(pattern: str, text: str, wanted: list[str]) -> None:
+    assert spelled(text, pattern=pattern, skip="others") == wanted
+
+
+def test_a_pattern_within_a_time_prefers_among_the_matches_that_fit() -> None:
+    # The longest run is six seconds long; within three, the longest that fits wins, and then the next one.
+    assert spelled("aaaaaaa", pattern="A+", within="3 seconds") == ["aaaa", "aaa"]
+    # B is preferred, and too late.
+    assert spelled("a   b", pattern="A (B | C)?", within="3 seconds") == ["a"]
+
+
+def ordered(rows: list[tuple[int, str]], **options: Any) -> TestDriver:
+    app = Declaration("orders")
+    unpaid = letters(app, **options).match(
+        by="key",
+        pattern="ordered !paid",
+        within="30 minutes",
+        define={"ordered": "letter = 'o'", "paid": "letter = 'p'"},
+        measures={"at": "ordered.at"},
+    )
+    app.sink(unpaid, LogTopic("unpaid"), name="unpaid")
+    driver = TestDriver(app)
+    driver.send("letters", [{"key": "k", "letter": letter, "at": at(60 * minute)} for minute, letter in rows])
+    return driver
+
+
+@pytest.mark.parametrize(("minute", "alerts"), [(30, 0), (31, 1)])
+def test_an_order_that_is_not_paid_in_time_is_told_when_the_watermark_proves_it(minute: int, alerts: int) -> None:
+    with ordered([(0, "o"), (5, "x"), (minute, "p")]) as driver:
+        assert len(driver.rows("unpaid")) == alerts
+        driver.end()
+        assert len(driver.rows("unpaid")) == alerts
+
+
+def test_an_absence_is_told_without_a_further_event_of_the_key() -> None:
+    with ordered([(0, "o")]) as driver:
+        driver.advance(at(30 * 60))
+        assert driver.rows("unpaid") == []
+        driver.advance(at(30 * 60 + 1))
+        assert [row["at"] for row in driver.rows("unpaid")] == [at(0)]
+
+
+def test_all_rows_of_a_match_have_running_measures_and_final_ones_and_leave_out_what_is_excluded() -> None:
+    app = Declaration("all")
+    found = letters(app).match(
+        by="key", pattern="A {- B+ -} C", within="1 hour", rows="all",
+        define={"A": "letter = 'a'", "B": "letter = 'b'", "C": "letter = 'c'"},
+        measures={
+            "n": "count(*)", "all": "final count(*)", "is": "classifier()", "sum": "sum(B.value)", "last": "final last(value)",
+            "no": "match_number()",
+        },
+    )  # fmt: skip
+    app.sink(found, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "letter": letter, "value": n, "at": at(n)} for n, letter in enumerate("abbcabc")])
+        driver.end()
+        rows = [tuple(row[name] for name in ("letter", "n", "all", "is", "sum", "last", "no")) for row in driver.rows("out")]
+    assert rows == [("a", 1, 4, "A", None, 3, 1), ("c", 4, 4, "C", 3, 3, 1), ("a", 1, 3, "A", None, 6, 2), ("c", 3, 3, "C", 5, 6, 2)]
+
+
+def test_matches_are_numbered_until_a_pause() -> None:
+    app = Declaration("numbers")
+    found = letters(app).match(by="key", pattern="A", within="10 seconds", measures={"no": "match_number()"})
+    app.sink(found, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        for second in (0, 5, 15, 26, 30):
+            driver.send("letters", [{"key": "k", "letter": "a", "at": at(second)}])
+            driver.restart()
+        driver.end()
+        assert [row["no"] for row in driver.rows("out")] == [1, 2, 3, 1, 2]
+
+
+def test_the_time_of_a_match_is_when_it_was_certain_so_that_steps_behind_it_never_find_it_late() -> None:
+    app = Declaration("behind")
+    found = letters(app).match(by="key", pattern="A+", within="10 seconds", define={"A": "letter = 'a'"})
+    app.view("counts", found.window(tumbling("1 second"), by="key").agg(n="count(*)"))
+    shown = []
+    for size in (1, 3, 8):
+        with TestDriver(app) as driver:
+            rows = [{"key": "k", "letter": letter, "at": at(second)} for second, letter in enumerate("aab     a")]
+            rows = [row for row in rows if row["letter"] != " "]
+            for start in range(0, len(rows), size):
+                driver.send("letters", rows[start : start + size])
+                driver.advance(at(start + size))
+            driver.end()
+            shown.append([(row["window_start"], row["n"]) for row in driver.rows("counts")])
+            assert driver.late("letters") == []
+    # The first is certain with the b after it, the second when ten seconds are over.
+    assert shown == [[(at(2), 1), (at(18), 1)]] * 3
+
+
+def test_a_late_record_is_put_aside_and_no_match_changes() -> None:
+    app = Declaration("late")
+    app.sink(letters(app, "5s").match(by="key", pattern="A B", within="1 minute", define={"A": "value = 1"}), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "value": 1, "at": at(0)}, {"key": "k", "value": 2, "at": at(20)}])
+        driver.send("letters", [{"key": "k", "value": 1, "at": at(14)}, {"key": "k", "value": 3, "at": at(15)}])
+        driver.end()
+        assert [row["value"] for row in driver.late("letters")] == [1]
+        assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("out")] == [[0, 3]]
+        counts = {row["step"]: row for row in driver.accounting()}["letters.match"]
+        assert (counts["in"], counts["out"], counts["late"]) == (4, 3, 1)
+
+
+def test_what_cannot_be_computed_is_a_dead_letter_and_the_others_go_on() -> None:
+    app = Declaration("bad")
+    found = letters(app).match(
+        by="key",
+        pattern="A B",
+        within="1 minute",
+        define={"A": "10 / value > 1", "B": "10 / prev(value) >= 0"},
+        measures={"ratio": "10 / (B.value - 7)"},
+    )
+    app.sink(found, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "value": value, "at": at(n)} for n, value in enumerate([1, 0, 7, 9, 3])])
+        driver.end()
+        letter = driver.dead_letters("letters")
+        assert [(row["step"], row["reason"].split(";")[0]) for row in letter] == [
+            ("letters.match", "division by zero in 10 / value"),
+            ("letters.match.results", "division by zero in 10 / (B.value - 7)"),
+        ]
+        assert [row["ratio"] for row in driver.rows("out")] == [-2.5]
+        counts = {row["step"]: row for row in driver.accounting()}
+        assert (counts["letters.match"]["in"], counts["letters.match"]["out"], counts["letters.match"]["dead_letter"]) == (5, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("define", "step", "dead", "found"),
+    [
+        # The row behind the zero cannot be judged: it is a dead letter, and fits nothing.
+        ({"B": "10 / prev(value) >= 0"}, "letters.match", 2, [[0, 1]]),
+        # A search whose condition over matched rows cannot be told is one, and the row after its first one begins the next.
+        ({"B": "10 / A.value >= 0"}, "letters.match.results", 0, [[0, 1], [2, 3]]),
+        ({"A": "value = 0", "B": "10 / A.value >= 0"}, "letters.match.results", None, []),
+    ],
+)
+def test_a_condition_over_other_rows_that_cannot_be_computed_is_told(
+    define: Any, step: str, dead: int | None, found: list[list[int]]
+) -> None:
+    app = Declaration("bad")
+    app.sink(letters(app).match(by="key", pattern="A B", within="1 minute", define=define), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "value": value, "at": at(n)} for n, value in enumerate([4, 0, 3, 5])])
+        driver.end()
+        assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("out")] == found
+        told = driver.dead_letters("letters")
+        assert [(row["step"], row["offset"]) for row in told] == ([] if dead == 0 else [(step, dead)])
+        counts = {row["step"]: row for row in driver.accounting()}["letters.match"]
+        assert (counts["in"], counts["out"] + counts["dead_letter"]) == (4, 4)
+
+
+def test_state_is_bounded_by_within() -> None:
+    app = Declaration("bound")
+    found = letters(app).match(by="key", pattern="A{3,}", define={"A": "value > 0"}, within="10 seconds")
+    app.sink(found, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        most = 0
+        for second in range(200):
+            driver.send("letters", [{"key": f"k{second % 3}", "value": 1, "at": at(second)}])
+            most = max(most, driver.state()[0]["rows"])
+        assert most <= 25
+        driver.advance(at(300))
+        assert driver.state()[0]["rows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"within": None}, "match() of 'letters' has no within"),
+        ({"within": "0s"}, "within of 'letters.match' is 0 seconds"),
+        ({"by": ()}, "match() of 'letters' has no key"),
+        ({"pattern": "A !B C"}, "!B stands between rows"),
+        ({"pattern": "A $ B"}, "goes on behind $"),
+        ({"pattern": "!A B"}, "begins with what must not come"),
+        ({"pattern": "A*"}, "matches without a row"),
+        ({"define": {"Z": "true"}}, "define: there is no variable 'Z'"),
+        ({"define": {"A": "value"}}, "is int, not a condition"),
+        ({"define": {"A": "sin(value) > 0"}}, "needs Spark to be evaluated"),
+        ({"define": {"A": "final count(A.*) > 1"}}, "final stands in a condition"),
+        ({"define": {"A": "prev(B.value) > 1"}}, "prev(...) of B"),
+        ({"measures": {"x": "prev(value)"}}, "prev(...) stands outside of define"),
+        ({"measures": {"evidence": "1"}}, "two columns 'evidence'"),
+        ({"pattern": "letter B"}, "'letter' is a variable of the pattern and a column"),
+        ({"pattern": "A a"}, "is written in two ways"),
+        ({"after": "last C"}, "there is no variable 'c' with rows"),
+        ({"after": "never"}, "after='never' is not known"),
+        ({"rows": "some"}, "rows='some' is not known"),
+        ({"skip": "all"}, "skip='all' is not known"),
+        ({"where": "count(C.*) > 1"}, "there is no variable 'C'"),
+    ],
+)
+def test_what_is_asked_for_in_vain_is_refused_where_it_is_written(options: dict[str, Any], said: str) -> None:
+    app = Declaration("refused")
+    asked = {"by": "key", "pattern": "A B", "within": "1 minute", **options}
+    with pytest.raises(HeadraceError) as refused:
+        letters(app).match(**asked)
+    assert said in str(refused.value)
+    assert __file__ in str(refused.value)
+
+
+def test_ties_are_told_by_offset_and_a_disorder_within_the_bound_changes_nothing() -> None:
+    app = Declaration("ties")
+    app.sink(
+        letters(app, "5s").match(by="key", pattern="A B", within="1 minute", define={"A": "letter = 'a'", "B": "letter = 'b'"}),
+        LogTopic("out"),
+        name="out",
+    )
+    with TestDriver(app) as driver:
+        rows = [("b", 3), ("a", 0), ("a", 2), ("b", 0)]
+        driver.send("letters", [{"key": "k", "letter": letter, "at": at(0) + timedelta(seconds=second)} for letter, second in rows])
+        driver.end()
+        assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("out")] == [[1, 3], [2, 0]]

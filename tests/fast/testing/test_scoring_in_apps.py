@@ -1,0 +1,117 @@
+"""Scores of models in whole apps: an ONNX file, a function, and records that a model fails for."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from headrace.api.declaration import Declaration
+from headrace.api.windows import bounded, tumbling
+from headrace.core.errors import HeadraceError, JobError
+from headrace.engine.compiler import compiled
+from headrace.log.target import LogTopic
+from headrace.testing.driver import TestDriver
+from tests.support.streams import at
+
+SCHEMA = "card string, amount double, hour int, at timestamp"
+
+
+def model_file(folder: Path, weights: tuple[float, float] = (0.01, 0.5), classes: int = 1) -> Path:
+    """A linear model of two inputs, as an ONNX file; with two classes it gives two columns."""
+    from onnx import TensorProto, helper, numpy_helper, save_model
+
+    columns = np.array([weights] if classes == 1 else [(0.0, 0.0), weights], np.float32).T
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["inputs", "weights"], ["scores"])], "linear",
+        [helper.make_tensor_value_info("inputs", TensorProto.FLOAT, [None, 2])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, classes])],
+        [numpy_helper.from_array(columns, "weights")],
+    )  # fmt: skip
+    path = folder / "linear.onnx"
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), str(path))
+    return path
+
+
+def app_of(model: Any, **options: Any) -> Declaration:
+    app = Declaration("scored")
+    stream = app.stream("payments", SCHEMA, key="card", time="at", watermark=bounded("0s"))
+    app.sink(stream.score(model, inputs=["amount", "hour"], **options), LogTopic("out"), name="out")
+    return app
+
+
+def sent(*rows: tuple[float | None, int]) -> list[dict[str, Any]]:
+    return [{"card": "c", "amount": amount, "hour": hour, "at": at(second)} for second, (amount, hour) in enumerate(rows)]
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_a_model_in_onnx_scores_each_record_and_one_without_an_input_is_a_dead_letter(tmp_path: Path, classes: int) -> None:
+    with TestDriver(app_of(model_file(tmp_path, classes=classes), output="risk")) as driver:
+        driver.send("payments", sent((100.0, 2), (None, 3), (200.0, 4)))
+        assert [round(row["risk"], 5) for row in driver.rows("out")] == [2.0, 4.0]
+        assert [row["reason"] for row in driver.dead_letters("payments")] == ["amount is null, an input of linear.onnx"]
+        counts = {row["step"]: row for row in driver.accounting()}["payments.score"]
+        assert (counts["in"], counts["out"], counts["dead_letter"]) == (3, 2, 1)
+
+
+def test_a_function_gets_arrow_tables_and_only_the_records_it_raises_for_are_dead_letters() -> None:
+    seen = []
+
+    def doubled(table: pa.Table) -> Any:
+        seen.append(table.num_rows)
+        if pc.any(pc.equal(table.column("hour"), 13)).as_py():
+            raise ValueError("thirteen")
+        return pc.multiply(table.column("amount"), 2)
+
+    with TestDriver(app_of(doubled)) as driver:
+        driver.send("payments", sent(*((float(hour), hour) for hour in range(10, 18))))
+        assert [row["score"] for row in driver.rows("out")] == [20, 22, 24, 28, 30, 32, 34]
+        (letter,) = driver.dead_letters("payments")
+        assert letter["reason"].startswith("ValueError: thirteen (test_scoring_in_apps.py:")
+        assert letter["offset"] == 3
+    assert seen[0] == 8
+
+
+def test_a_function_that_gives_too_few_scores_has_none() -> None:
+    with TestDriver(app_of(lambda _table: [1.0, 2.0, 3.0, 4.0])) as driver:
+        driver.send("payments", sent((1.0, 1), (2.0, 2)))
+        assert driver.rows("out") == []
+        assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {"ValueError: 4 scores of 1 records"}
+
+
+def test_a_model_travels_to_workers_and_is_refused_where_its_file_has_changed(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    app = app_of(path)
+    assert pickle.loads(pickle.dumps(compiled(app.plan(), 2)))
+    path.write_bytes(b"another")
+    with TestDriver(app) as driver, pytest.raises(JobError, match="has changed since"):
+        driver.send("payments", sent((1.0, 1)))
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
+    for model, options, said in [
+        ("nowhere.onnx", {}, "there is no ONNX file"),
+        (3, {}, "is no function"),
+        (model_file(tmp_path), {"inputs": ["card"]}, "input 'card' of linear.onnx is string"),
+        (model_file(tmp_path), {"inputs": []}, "has no input"),
+        (model_file(tmp_path), {"output": "card"}, "two columns 'card'"),
+    ]:
+        app = Declaration("refused")
+        stream = app.stream("payments", SCHEMA, key="card", time="at", watermark=bounded("0s"))
+        with pytest.raises(HeadraceError) as refused:
+            stream.score(model, **{"inputs": ["amount"], **options})
+        assert said in str(refused.value)
+
+
+def test_results_that_change_are_not_scored() -> None:
+    app = Declaration("changing")
+    stream = app.stream("payments", SCHEMA, key="card", time="at", watermark=bounded("0s"))
+    totals = stream.window(tumbling("1 minute"), by="card").agg(n="count(*)").emit(early="1 second")
+    app.sink(totals.score(lambda table: table.column("n"), inputs="n"), LogTopic("out"), name="out")
+    with pytest.raises(HeadraceError, match="scores of"):
+        app.plan()
