@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.core.schema import schema
+from headrace.jobs.facts.listing import jobs_of
+from headrace.jobs.repair import repair
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -61,7 +63,11 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
                              "page_views.where.select.sink"]  # fmt: skip
     assert counted["page_views.where"] == {
         "step": "page_views.where", "in": 7, "out": 6, "late": 0, "duplicate": 0, "filtered": 1, "dead_letter": 0,
+        "partly_late": 0, "late_reason": None, "dead_letter_reason": None,
     }  # fmt: skip
+    assert "\npage_views.where.window: 1 late (first: every window of the record is closed)" in str(report)
+    (listed,) = jobs_of(tmp_path, app.log)
+    assert (listed.job, listed.state, listed.epoch, listed.lag, listed.last_error) == (app.name, "stopped", report.epoch, 0, None)
     assert counted["page_views.where.window"]["late"] == 1
     assert [kept["rows"] for kept in report.state] == [0]
     epochs = app.epochs()
@@ -75,6 +81,18 @@ def test_an_app_catches_up_goes_on_and_ends(spark: SparkSession, tmp_path: Path)
     visits = app.log.read("visits", columns=["url", "user"]).to_pylist()
     assert sorted(row["url"] for row in visits) == ["/a", "/a", "/a", "/a", "/b", "/b"]
     assert {row["user"] for row in visits} == {"ANN"}
+
+
+def test_a_job_that_began_on_an_empty_topic_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    app = declared(tmp_path)
+    assert app.run(until="caught-up").epoch == app.run(until="caught-up").epoch == 1
+    send(app, ("/a", 1), ("/a", 75))
+    assert app.run(until="caught-up").epoch == 2
+    assert per_url(app) == [("/a", 0, 1)]
+    assert repair(app.plan(), app.settings) == []
+    send(app, ("/b", 76), ("/b", 150))
+    assert app.run(until="caught-up").epoch == 3
+    assert per_url(app) == [("/a", 0, 1), ("/a", 1, 1), ("/b", 1, 1)]
 
 
 def test_a_run_without_new_records_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -129,13 +147,15 @@ def test_what_a_worker_could_not_do_is_told_as_an_error_of_ours(spark: SparkSess
     with pytest.raises(hr.JobError) as stopped:
         _run_without_making_topics(app)
     assert "there is no topic 'visits'" in stopped.value.fact
+    (listed,) = jobs_of(tmp_path, app.log)
+    assert (listed.state, listed.last_error, listed.lag) == ("failed", stopped.value.fact, 1)
 
 
 def _run_without_making_topics(app: hr.App) -> Any:
-    from headrace.jobs import running
+    from headrace.jobs.start import attempt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "create_outputs", lambda *_: None)
+        patch.setattr(attempt, "create_outputs", lambda *_: [])
         return app.run(until="caught-up")
 
 
@@ -148,3 +168,34 @@ def test_spark_reads_the_parquet_files_of_a_sink(spark: SparkSession, tmp_path: 
         output.publish("job", "sink", epoch)
     rows = spark.read.option("mergeSchema", "true").parquet(str(tmp_path)).orderBy("n").selectExpr("n", "at is null").collect()
     assert [tuple(row) for row in rows] == [(1, True), (2, False)]
+
+
+def test_a_time_that_is_computed_is_the_same_on_spark_and_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("clicks", home=tmp_path)
+    # The app names two of the topic's columns, in another order.
+    app.log.create_topic("clicks", schema="meta struct<ts:bigint>, user string, url string")
+    clicks = app.stream(
+        "clicks", "url string, meta struct<ts:bigint>", time="timestamp_millis(meta.ts)", watermark=hr.loss_budget(0.01, max="10 seconds")
+    )
+    kept = clicks.transform(lambda frame: frame.where("url <> '/health'"))
+    app.view("per_minute", kept.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"))
+    app.sink(clicks.window(hr.tumbling("1 minute"), by="url").agg(clicks="count(*)"), hr.log("counts"), name="counted")
+    start = int(NOON.timestamp() * 1000)
+    rows = [{"url": url, "meta": {"ts": start + 1_000 * second}} for url, second in (("/", 1), ("/health", 2), ("/", 61), ("/", 130))]
+    rows.insert(2, {"url": "/", "meta": None})
+    with app.log.producer() as producer:
+        for row in rows:
+            producer.send("clicks", row)
+    report = app.run(until="caught-up")
+    assert report.watermark == NOON + timedelta(seconds=120)
+    assert sorted((row["url"], row["clicks"], row["window_start"]) for row in app.read("per_minute").to_pylist()) == [
+        ("/", 1, NOON), ("/", 1, NOON + timedelta(minutes=1)),
+    ]  # fmt: skip
+    assert app.log.read("clicks.dead")["reason"].to_pylist() == ["no event time in timestamp_millis(meta.ts)"]
+    assert sum(app.log.read("counts")["clicks"].to_pylist()) == 3
+    # A column that is added to the topic stops nobody who does not name it.
+    app.log.alter_topic("clicks", schema="meta struct<ts:bigint>, user string, url string, referrer string")
+    with app.log.producer() as producer:
+        producer.send("clicks", {"url": "/", "meta": {"ts": start + 200_000}, "referrer": "/b", "user": "ada"})
+    assert app.run(until="caught-up").watermark == NOON + timedelta(seconds=190)
+    assert app.read("per_minute").num_rows == 3

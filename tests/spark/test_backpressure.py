@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headrace as hr
-from headrace.jobs import running
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.report import epochs
+from headrace.jobs.facts.books import Books
+from headrace.jobs.start import run as running
 from tests.support.http_service import HttpService, served
 
 BOUND, FIRST, MORE = 20, 60, 240
@@ -66,7 +66,7 @@ def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
     assert sorted(record["n"] for record in slow.taken.values()) == list(range(FIRST + MORE))
     record = place.record()
     assert record is not None
-    counted = epochs(app.log, "alerts", record)
+    counted = Books(app.log, "alerts", record).epochs()
     sizes = counted.filter(step="readings").get_column("in").to_list()
     # Each partition is read on by one record at least.
     assert max(sizes) <= BOUND + 1

@@ -65,7 +65,7 @@ def _taken(home: Path, place: Path) -> dict[str, Path]:
     file = place.with_name("app.py")
     file.write_text(APP.format(home=str(home)))
     rules = ";".join(f"{name}=stop({passed})@{hit}" for name, hit in STEPS.items())
-    environment = {**os.environ, MARK: run, "HEADRACE_FAILPOINTS": rules, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    environment = {**os.environ, MARK: run, "HEADRACE_FAILPOINTS": rules, "HEADRACE_RESTARTS": "0"}
     command = [sys.executable, "-m", "headrace", "run", str(file), "--until", "end", "--rows-per-epoch", "20"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
@@ -85,7 +85,9 @@ def _copied(home: Path, place: Path) -> Path:
     """All that is in a home. Which app a job is of, it knows by the places of its sinks, too."""
     shutil.copytree(home, place)
     record = place / "jobs" / "clicks" / "job.json"
-    record.write_text(record.read_text().replace(str(home), str(place)))
+    # A job that has only begun has no record yet.
+    if record.is_file():
+        record.write_text(record.read_text().replace(str(home), str(place)))
     return place
 
 
@@ -134,6 +136,6 @@ def _digest(home: Path) -> str:
     """Which files there are, and what is in them, but for what no run goes on from."""
     digest = hashlib.blake2b()
     for file in sorted(home.rglob("*")):
-        if file.is_file() and file.name not in ("spark.log", "driver", "job.json"):
+        if file.is_file() and file.name not in ("spark.log", "headrace.log", "driver", "job.json"):
             digest.update(str(file.relative_to(home)).encode() + file.read_bytes())
     return digest.hexdigest()

@@ -122,14 +122,7 @@ def functions(root: Node) -> Iterator[str]:
             yield "try_cast" if node.safe else "cast"
 
 
-@settings(
-    derandomize=True,
-    deadline=None,
-    max_examples=2,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=2, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(any_trees(), min_size=60, max_size=60, unique=True))
 def test_random_expressions_equal_spark(texts, oracle):
     typed = fused(texts)

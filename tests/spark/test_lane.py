@@ -13,19 +13,17 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.connectors.log.input import LogInput
 from headrace.core.schema import TIMESTAMP
-from headrace.jobs.outputs import outputs_of
+from headrace.engine.accounting import COLUMNS as ACCOUNTING
+from headrace.engine.compiler import compiled
+from headrace.jobs.start.outputs import outputs_of
 from headrace.log import Log
-from headrace.operators.compiler import compiled
 from headrace.plan.plan import View
 from headrace.spark.job import Job, Packed
-from headrace.spark.lane import start
+from headrace.spark.query import start
 from headrace.testing.driver import TestDriver
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 COLUMNS = "url string, user string, at timestamp"
-COUNTS = (
-    "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint"
-)
 
 
 def app() -> Declaration:
@@ -57,7 +55,7 @@ class Home:
         self.log.create_topic("page_views", partitions=2, schema=COLUMNS, key="url", time="at")
         self.log.create_topic("page_views.late", schema=late)
         self.log.create_topic("page_views.dead", schema="step string, reason string, partition int, offset bigint, record string")
-        self.log.create_topic("pageviews.accounting", schema=COUNTS)
+        self.log.create_topic("pageviews.accounting", schema=ACCOUNTING)
         for view in self.views:
             self.log.create_topic(view.name, partitions=4, schema=view.node.columns, config={"cleanup.policy": "compact"})
 
@@ -68,7 +66,7 @@ class Home:
 
     def run(self, spark: SparkSession, until: str) -> None:
         source = self.plan.sources[0]
-        inputs = {source.name: LogInput(self.directory / "log", source.name, tuple(source.columns.names), source.time)}
+        inputs = {source.name: LogInput(self.directory / "log", source.name, tuple(source.columns.names), "at")}
         keys = {view.name: view.key for view in self.views}
         job = Job(
             id="pageviews-1", name="pageviews", packed=Packed(compiled(self.plan, 4)), inputs=inputs,

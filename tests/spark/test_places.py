@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from headrace.spark.places import PLACE, hash_of, placed
+from headrace.spark.placement import PLACE, hash_of, placed
 
 
 def test_the_hash_of_a_number_is_sparks(spark: SparkSession) -> None:
@@ -14,6 +14,6 @@ def test_the_hash_of_a_number_is_sparks(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(("shards", "tasks"), [(4, 2), (12, 6), (7, 7), (6, 1)])
 def test_every_shard_is_with_the_task_of_its_number(spark: SparkSession, shards: int, tasks: int) -> None:
-    rows = placed(spark.range(shards).select(sql.col("id").cast("int").alias("shard")), shards)
+    rows = placed(spark.range(shards).select(sql.col("id").cast("int").alias("shard")), shards, tasks)
     found = rows.repartition(tasks, PLACE).select("shard", sql.spark_partition_id().alias("task")).collect()
-    assert {row.shard: row.task for row in found} == {shard: shard % tasks for shard in range(shards)}
+    assert {row.shard: row.task for row in found} == {shard: shard * tasks // shards for shard in range(shards)}

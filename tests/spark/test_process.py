@@ -44,7 +44,7 @@ def test_state_and_timers_go_on_in_the_next_run_and_a_function_over_frames_that_
         on_event, by="key", state="count int", returns="key string, count int, at timestamp", on_timer=on_timer, ttl="1 hour"
     )
     app.view("busy", busy, key=["key", "at"])
-    totals = records.process(counted, by="key", state="count int", returns="key string, count int", ttl="1 hour", vectorised=True)
+    totals = records.process(counted, by="key", state="count int", returns="key string, count int", ttl="1 hour", vectorized=True)
     app.view("totals", totals, key=["key", "count"])
 
     def send(*seconds: int, value: int = 1) -> None:
@@ -65,7 +65,7 @@ def test_state_and_timers_go_on_in_the_next_run_and_a_function_over_frames_that_
     (counts,) = [row for row in report.accounting if row["step"] == "records.process"]
     assert (counts["in"], counts["out"], counts["dead_letter"]) == (10, 8, 2)
     send(201, 300, value=10)
-    with pytest.raises(hr.JobError, match=r"'records.process#2' cannot go on: ValueError: more than nine \(test_process.py:\d+\)"):
+    with pytest.raises(hr.JobError, match=r"'records.process#2' cannot continue: ValueError: more than nine \(test_process.py:\d+\)"):
         app.run(until="caught-up")
 
 

@@ -86,3 +86,25 @@ def test_a_master_that_is_not_there_is_told_with_a_hint(tmp_path):
     assert done.returncode == 0
     assert done.stdout.startswith("Spark did not start on nonsense: ")
     assert "headrace doctor" in done.stdout
+
+
+PAGES = """
+import json, sys, urllib.request
+from pathlib import Path
+from headrace.core.settings import Settings
+from headrace.spark.session import session, stop
+
+running = session(Settings(master="local[1]", driver_memory="512m", spark_ui=True), name="test", cores=1, output=Path(sys.argv[1]))
+running.range(3, numPartitions=1).count()
+address = running.sparkContext.uiWebUrl
+jobs = urllib.request.urlopen(f"{address}/jobs/", timeout=60).read().decode()
+stop(running)
+print(json.dumps({"address": address, "shown": "Completed Jobs" in jobs, "kills": "/kill/" in jobs or "(kill)" in jobs}))
+"""
+
+
+def test_sparks_own_pages_are_served_on_loopback_if_asked_for_and_stop_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", PAGES, str(tmp_path / "spark.log")], capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["address"].startswith("http://127.0.0.1:") or told["address"].startswith("http://localhost:")
+    assert (told["shown"], told["kills"]) == (True, False)

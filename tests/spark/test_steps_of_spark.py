@@ -27,7 +27,8 @@ def at(seconds: int) -> datetime:
 
 
 def send(app: hr.App, topic: str, rows: list[dict[str, Any]]) -> None:
-    with app.log.producer() as producer:
+    # One batch, however slow the machine: each batch without keys goes to another partition, and moves its time.
+    with app.log.producer(linger=None) as producer:
         for row in rows:
             producer.send(topic, row)
 
@@ -244,7 +245,8 @@ def test_what_spark_evaluates_equals_what_is_fused(spark: SparkSession, tmp_path
     first, second = letters.values()
     assert first == second
     assert len(first) == len(values()) - len(fused)
-    one, other = ({name: n for name, n in counts(report)[step].items() if name != "step"} for step in letters)
+    # Spark words its reasons otherwise.
+    one, other = ({name: n for name, n in counts(report)[step].items() if name not in ("step", "dead_letter_reason")} for step in letters)
     assert one == other
 
 

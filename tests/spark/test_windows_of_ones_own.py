@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import headrace as hr
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
+@pytest.mark.usefixtures("spark")
 def test_a_function_of_ones_own_bounds_the_windows_of_a_job(tmp_path: Path) -> None:
     minutes = 15
 
@@ -30,6 +32,6 @@ def test_a_function_of_ones_own_bounds_the_windows_of_a_job(tmp_path: Path) -> N
     report = app.run(until="end")
     found = sorted((row["window_start"], row["clicks"], row["pane"]) for row in app.read("per_quarter").to_pylist())
     assert found == [(NOON + timedelta(minutes=minutes * number), 15, "on-time") for number in range(3)]
-    assert [row["reason"] for row in app.log.read("clicks.dead").to_pylist()] == ["no window holds its time"] * 5
+    assert [row["reason"] for row in app.log.read("clicks.dead").to_pylist()] == ["no window contains its time"] * 5
     (counted,) = [row for row in report.accounting if row["step"] == "clicks.window"]
     assert (counted["in"], counted["out"], counted["dead_letter"]) == (50, 45, 5)

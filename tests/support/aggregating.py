@@ -12,12 +12,12 @@ import polars as pl
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import perfect, tumbling
-from headrace.operators.aggregates import FAULT, finishes, merged, partial
-from headrace.operators.arguments import aggregates_of
+from headrace.operators.aggregates.arguments import aggregates_of
+from headrace.operators.aggregates.partials import FAULT, finishes, merged, partial
 from headrace.operators.changes import OP
 from headrace.operators.expressions import compile as compiled
-from headrace.plan.aggregation import WindowAggregate
-from headrace.plan.own import Aggregate
+from headrace.plan.aggregates.nodes import WindowAggregate
+from headrace.plan.aggregates.user_aggregate import Aggregate
 
 SCHEMA = "k string, at timestamp, i int, l bigint, f float, d double, m decimal(10,2), s string, b boolean, a date"
 

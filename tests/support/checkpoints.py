@@ -6,6 +6,8 @@ import json
 import zlib
 from pathlib import Path
 
+from headrace.engine.planning.epoch_plan import EpochPlan
+
 
 def write(file: Path, text: str) -> None:
     """A file, and the checksum of each 512 bytes of it."""
@@ -21,7 +23,7 @@ def checkpoint(path: Path, offsets: range, commits: range, *, reads: int = 1) ->
     write(path / "metadata", json.dumps({"id": "f4ac190c-200e-403b-9077-9e0c08e06ed4"}))
     for batch in offsets:
         conf = {"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": {"spark.sql.shuffle.partitions": "2"}}
-        offset = {"epoch": batch + 1, "positions": {"clicks": {"0": 10 * (batch + 1)}}}
+        offset = EpochPlan(batch + 1, {}, {"clicks": {0: 10 * (batch + 1)}}, {}).to_json()
         write(path / "offsets" / str(batch), "\n".join(["v1", json.dumps(conf), *[json.dumps(offset)] * reads]))
     for batch in commits:
         write(path / "commits" / str(batch), "\n".join(["v1", json.dumps({"nextBatchWatermarkMs": 0})]))

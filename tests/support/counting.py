@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.log.disk import Bytes, PosixDisk, PosixFile
+from headrace.core.disk import Bytes, PosixDisk, PosixFile
 
 
 class CountingFile(PosixFile):
@@ -48,6 +48,12 @@ class CountingDisk(PosixDisk):
     def open(self, path: Path, *, create: bool = False) -> PosixFile:
         self.counts["open"] += 1
         return CountingFile(path, self, create=create)
+
+    def read(self, path: Path) -> bytes:
+        data = super().read(path)
+        self.counts["read"] += 1
+        self.counts["bytes read"] += len(data)
+        return data
 
     def sync_directory(self, path: Path) -> None:
         self.counts["sync directory"] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from headrace.core import failpoints
 from headrace.core.clock import ManualClock
 from headrace.log import Log, Producer
 from headrace.log.errors import DiskFailed, RecordLost
+from tests.support.descriptors import readable
 
 KILLED = 9
 DEADLINE = 30.0
@@ -175,18 +175,11 @@ class Child:
         return status != 0
 
     def _listen(self) -> bool:
-        assert _readable(self._pipe, DEADLINE), "the process does not go on"
+        assert readable(self._pipe, DEADLINE), "the process does not go on"
         data = os.read(self._pipe, 65536)
         *lines, self._rest = (self._rest + data).split(b"\n")
         self.steps += [json.loads(line) for line in lines]
         return bool(data)
-
-
-def _readable(descriptor: int, seconds: float) -> bool:
-    """Whether there is something to read, or nobody left to write it; `select` knows only the first 1,024 descriptors."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
 
 
 @contextmanager
@@ -198,7 +191,7 @@ def neighbour(path: Path) -> Iterator[Child]:
         os.close(stop)
         producers = [log.producer(linger=None, acks=level) for level in ("all", "1")]
         number = 0
-        while not _readable(stopped, 0):
+        while not readable(stopped, 0):
             number += 1
             tell.send(producers[number % 2], TOPICS[number // 2 % 2], f"{number}", level=("all", "1")[number % 2])
 

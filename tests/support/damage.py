@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.clock import ManualClock
+from headrace.core.clock import ManualClock, to_datetime
 from headrace.log import Log
 from headrace.log.errors import CorruptLog
-from headrace.log.head import Head
+from headrace.log.files.head import Head
 
 MEMORY = Path("/dev/shm")
 WORKERS = 2
@@ -60,7 +60,7 @@ def make_log(path: Path) -> None:
     writer = log.producer(transactional_id="w", linger=None)
     for commit in (True, False, True):
         writer.begin_transaction()
-        writer.send("t", {"id": 1, "at": clock.now(), "text": "in a transaction"}).result()
+        writer.send("t", {"id": 1, "at": to_datetime(clock.now()), "text": "in a transaction"}).result()
         writer.send_offsets("g", {("t", 0): 7 + commit})
         (writer.commit_transaction if commit else writer.abort_transaction)()
     log.delete_records("z", 0, before=3)

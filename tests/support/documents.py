@@ -15,6 +15,7 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,12 +85,28 @@ def covering_test(block: Block) -> Path | None:
 def run_page(page: Path, folder: Path) -> None:
     """Run every block of a page in `folder`, which is the working directory, with the data of Headrace in it too."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks_of(page):
-        if block.file:
-            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / block.file).write_text(block.text, encoding="utf-8")
-        elif not block.run and block.language in RUN:
-            _run(block, folder, namespace)
+    with _importable(folder):
+        for block in blocks_of(page):
+            if block.file:
+                (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / block.file).write_text(block.text, encoding="utf-8")
+            elif not block.run and block.language in RUN:
+                _run(block, folder, namespace)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let a page import the files that it wrote; the next page may have others of the same names."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in sys.modules.keys() - before:
+            place = getattr(sys.modules[name], "__file__", None)
+            if place and Path(place).is_relative_to(folder):
+                del sys.modules[name]
 
 
 def _run(block: Block, folder: Path, namespace: dict[str, object]) -> None:

@@ -1,16 +1,36 @@
-"""How many random examples a test tries: few in the inner loop, all of them in `make test`, which sets HEADRACE_EXAMPLES=all."""
+"""Random examples: how many a test tries, and the seeds it draws them from.
+
+`make test` tries all of them and sets HEADRACE_EXAMPLES=all; the inner loop tries an eighth; `make soak` sets HEADRACE_EXAMPLES=soak and
+tries what is too long for both. Seeds are fixed unless HEADRACE_SEED is set, as `make fuzz` does.
+"""
 
 import os
 from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-ALL = os.environ.get("HEADRACE_EXAMPLES") == "all"
+SOAK = os.environ.get("HEADRACE_EXAMPLES") == "soak"
+ALL = SOAK or os.environ.get("HEADRACE_EXAMPLES") == "all"
+SEED = int(os.environ["HEADRACE_SEED"]) if os.environ.get("HEADRACE_SEED") else None
 
 
 def examples(many: int) -> int:
     """`many` in `make test`, an eighth of them in the inner loop."""
     return many if ALL else -(-many // 8)
+
+
+def seeds(many: int, block: int = 0) -> range:
+    """The seeds of one test: `many` of them, fewer in the inner loop; each block of a parametrized test has its own.
+
+    The range starts at 0, or at HEADRACE_SEED.
+    """
+    start = (SEED or 0) + block * many
+    return range(start, start + examples(many))
+
+
+def soaked(long: T, part: T) -> T:
+    """The long one in `make soak`, its part elsewhere."""
+    return long if SOAK else part
 
 
 def some(many: Sequence[T], place: int, every: int = 3) -> Sequence[T]:

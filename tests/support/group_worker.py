@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from headrace.core import failpoints
 from headrace.log import GroupConsumer, Log, Producer
 from headrace.log.errors import Fenced
+from tests.support.processes import PATIENCE
 
 _T = TypeVar("_T")
 # A server that has imported everything already (the main module of who starts it, and pandas for Arrow's first array too): a new
@@ -42,7 +43,7 @@ class Worker:
     def tell(self, word: str) -> None:
         self.pipe.send(word)
 
-    def answer(self, within: float = 30) -> Any:
+    def answer(self, within: float = PATIENCE) -> Any:
         """What the process says next."""
         assert self.pipe.poll(within), "no answer"
         return self.pipe.recv()
@@ -61,7 +62,7 @@ class Worker:
 
     def end(self, *codes: int) -> int:
         """The exit code, which must be one of `codes` if any are given."""
-        self._process.join(60)
+        self._process.join(PATIENCE)
         code = self._process.exitcode
         assert code is not None, "the process does not end"
         assert not codes or code in codes, f"exit code {code}"
@@ -69,7 +70,7 @@ class Worker:
         return code
 
 
-def wait_for(condition: Callable[[], _T], within: float = 30, *, or_else: _T | None = None) -> _T:
+def wait_for(condition: Callable[[], _T], within: float = PATIENCE, *, or_else: _T | None = None) -> _T:
     """The first answer that counts as true; after the time is over `or_else`, or a failure."""
     deadline = time.monotonic() + within
     while not (found := condition()):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from headrace.testing.locks import holders
+from tests.support.processes import PATIENCE
 
 MARK = "HEADRACE_TEST_RUN"
 
@@ -23,8 +24,8 @@ def processes_of(run: str) -> dict[int, str]:
     return found
 
 
-def wait_until_gone(run: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def wait_until_gone(run: str) -> None:
+    deadline = time.monotonic() + PATIENCE
     while left := processes_of(run):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

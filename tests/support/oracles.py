@@ -12,6 +12,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, hopping, session, tumbling
 from headrace.core.schema import schema
 from headrace.testing.driver import TestDriver
+from tests.support.near import Near
 from tests.support.streams import SCHEMA, Arrival, Row
 
 AGGREGATES = {
@@ -143,11 +144,10 @@ def wanted(rows: list[Row]) -> dict[str, list[Row]]:
 def normal(rows: list[Row]) -> list[Row]:
     """Rows in an order of their own, times as seconds since 1970."""
     plain = [{name: _plain(value) for name, value in sorted(row.items())} for row in rows]
-    return sorted(plain, key=repr)
+    return sorted(plain, key=lambda row: repr([value for value in row.values() if not isinstance(value, Near)]))
 
 
 def _plain(value: Any) -> Any:
-    # The last digits of a variance depend on how it was added up.
     if isinstance(value, float):
-        return float(f"{value:.13g}")
+        return Near(value)
     return int(value.timestamp()) if hasattr(value, "timestamp") else value

@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+PATIENCE = 120.0
+"""Seconds that a test waits for another process. It ends what hangs and says nothing about speed: a loaded machine is many times slower."""
+
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Self
 
@@ -12,11 +10,11 @@ from redis.crc import key_slot
 
 from headrace.ops.servers.ports import free_ports
 from headrace.ops.servers.redis import RedisServer
+from tests.support.processes import until
 
 NODES, SLOTS = 3, 16_384
 _SPARE = NODES
 _PASSWORD = "s3same"
-_PATIENCE = 60.0
 
 
 class Cluster:
@@ -58,7 +56,7 @@ class Cluster:
 
     def wait_until_whole(self) -> None:
         """Until every node says that all slots are served."""
-        _wait(lambda: all(client.execute_command("CLUSTER INFO")["cluster_state"] == "ok" for client in self._clients))
+        until(lambda: all(client.execute_command("CLUSTER INFO")["cluster_state"] == "ok" for client in self._clients))
 
     def holder(self, key: str) -> int:
         """Which node has the slot of a key, by its own word."""
@@ -81,8 +79,8 @@ class Cluster:
         """Kill the node that has the slot of a key for good; another one has its data, and takes over."""
         holder, spare = self.holder(key), self._clients[_SPARE]
         spare.execute_command("CLUSTER REPLICATE", self._names()[holder])
-        _wait(lambda: spare.info("replication").get("master_link_status") == "up")
-        _wait(lambda: spare.info("replication")["slave_repl_offset"] >= self._clients[holder].info("replication")["master_repl_offset"])
+        until(lambda: spare.info("replication").get("master_link_status") == "up")
+        until(lambda: spare.info("replication")["slave_repl_offset"] >= self._clients[holder].info("replication")["master_repl_offset"])
         self.nodes[holder].kill()
 
     def _names(self) -> list[str]:
@@ -113,10 +111,3 @@ def _settings(bus: int) -> dict[str, str]:
         "cluster-node-timeout": "1000",
         "repl-diskless-sync-delay": "0",
     }
-
-
-def _wait(until: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 import headrace as hr
 from tests.support.marked import MARK, kill, wait_until_gone
@@ -54,42 +57,63 @@ def run(*command: str) -> str:
     """Run Python with the master set; gives what it prints, when all that it started is gone."""
     mark = uuid.uuid4().hex
     environment = {
-        **os.environ, MARK: mark, "HEADRACE_MASTER": "local-cluster[2,1,1024]", "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+        **os.environ, MARK: mark, "HEADRACE_MASTER": "local-cluster[2,1,1024]", "HEADRACE_CLUSTER": "experimental",
     }  # fmt: skip
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, *command], env=environment, start_new_session=True, **piped) as process:
         try:
             out, err = process.communicate(timeout=280)
             assert process.returncode == 0, err
-            wait_until_gone(mark, 30)
+            wait_until_gone(mark)
         finally:
             kill(mark)
     return str(out)
 
 
-def test_a_job_on_two_executors_equals_the_test_driver(tmp_path: Path) -> None:
-    file = tmp_path / "app.py"
-    file.write_text(APP.format(home=str(tmp_path / "home")))
+@dataclass(frozen=True)
+class Done:
+    """An app that two drivers have run, one after the other, and what the second has printed about stories."""
+
+    app: hr.App
+    told: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    directory = tmp_path_factory.mktemp("cluster")
+    file = directory / "app.py"
+    file.write_text(APP.format(home=str(directory / "home")))
     names: dict[str, hr.App] = {}
     exec(file.read_text(), names)
-    app = names["app"]
-    with hr.TestDriver(app, partitions=3) as driver:
-        for rows, until in zip(batches(), ("caught-up", "end"), strict=True):
-            with app.log.producer(acks="all") as producer:
-                for row in rows:
-                    producer.send("page_views", row)
-            run("-m", "headrace", "run", str(file), "--until", until)
+    app, (first, second) = names["app"], batches()
+    _send(app, first)
+    run("-m", "headrace", "run", str(file), "--until", "caught-up")
+    _send(app, second)
+    stories = [str(SCENARIOS / f"{name}.yaml") for name in STORIES]
+    lines = run("-m", "tests.support.on_cluster", str(directory / "stories"), str(file), *stories).splitlines()
+    return Done(app, {name: int(count) for name, count in (line.rsplit(" ", 1) for line in lines)})
+
+
+def _send(app: hr.App, rows: list[dict[str, Any]]) -> None:
+    with app.log.producer(acks="all") as producer:
+        for row in rows:
+            producer.send("page_views", row)
+
+
+@pytest.mark.timeout(600)  # two starts of Spark, each with two executors
+def test_a_job_on_two_executors_equals_the_test_driver(done: Done) -> None:
+    with hr.TestDriver(done.app, partitions=3) as driver:
+        for rows in batches():
             driver.send("page_views", rows)
         driver.end()
         for view in ("per_url", "per_hour", "visits", "per_user"):
-            assert sorted(map(str, app.read(view).to_pylist())) == sorted(map(str, driver.rows(view)))
-        assert app.log.read("page_views.dead").num_rows == len(driver.dead_letters("page_views")) == 1
-    assert (tmp_path / "home" / "jobs" / "pageviews" / "headrace.zip").is_file()
+            assert sorted(map(str, done.app.read(view).to_pylist())) == sorted(map(str, driver.rows(view)))
+        assert done.app.log.read("page_views.dead").num_rows == len(driver.dead_letters("page_views")) == 1
+    assert (done.app.settings.home / "jobs" / "pageviews" / "headrace.zip").is_file()
 
 
-def test_stories_are_true_on_two_executors_stopped_and_resumed_midway(tmp_path: Path) -> None:
-    files = [SCENARIOS / f"{name}.yaml" for name in STORIES]
-    told = dict(line.rsplit(" ", 1) for line in run("-m", "tests.support.on_cluster", str(tmp_path), *map(str, files)).splitlines())
-    assert told.pop("executors") == "2"
-    assert list(told) == list(STORIES)
-    assert all(int(checks) > 0 for checks in told.values())
+@pytest.mark.timeout(600)
+def test_stories_are_true_on_two_executors_stopped_and_resumed_midway(done: Done) -> None:
+    assert done.told["executors"] == 2
+    assert list(done.told) == [*STORIES, "executors"]
+    assert all(checks > 0 for checks in done.told.values())

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
 from headrace.log import Log
+from tests.support.processes import until
 
 KEYS = 20
 
@@ -82,9 +82,7 @@ def test_readers_and_writers_go_on_beside_compaction(tmp_path, start):
         _, errors = process.communicate(timeout=200)
         assert process.returncode == 0, errors
     assert compactor.poll() is None, compactor.stderr.read()
-    deadline = time.monotonic() + 60
-    while log.read("a").num_rows > 1_000:
-        assert time.monotonic() < deadline
+    until(lambda: log.read("a").num_rows <= 1_000)
     table = log.snapshot("a").table
     assert dict(zip(table["_key"].to_pylist(), table["value"].to_pylist(), strict=True)) == {
         b"%d" % key: b"%d" % last for key in range(KEYS)

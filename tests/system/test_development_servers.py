@@ -41,3 +41,12 @@ def test_a_server_goes_on_until_it_is_stopped_and_comes_back_with_its_data(tmp_p
 def test_a_server_that_there_is_not_is_named(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="there is no server 'mysql'"):
         headrace(tmp_path, "up", "mysql")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts PostgreSQL as another user")
+def test_a_home_that_the_user_of_the_server_cannot_enter_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(AssertionError, match=r"user '\w+' cannot enter .+\n.*\n.*HEADRACE_HOME") as error:
+        headrace(closed / "home", "up", "postgres")
+    assert "Traceback" not in str(error.value)

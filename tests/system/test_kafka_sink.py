@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 import headrace as hr
-from headrace.connectors.kafka import channel, client
+from headrace.connectors.kafka import client, epoch_producer
 from headrace.connectors.kafka.output import KafkaOutput
 from headrace.connectors.kafka.reading import messages
 from headrace.connectors.output import Changes, Writer
@@ -26,6 +25,7 @@ from headrace.testing.conformance.cases import (
     the_facts_of_a_key_keep_their_order,
 )
 from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from tests.support.processes import until
 from tests.system.conftest import ENCRYPTED, PASSWORD
 
 
@@ -68,7 +68,7 @@ class KafkaSubject(Subject):
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
     yield
-    channel.channels.forget()
+    epoch_producer.producers.forget()
     client.forget()
 
 
@@ -113,15 +113,12 @@ def test_records_may_be_written_as_they_are(kafka: KafkaServer) -> None:
     output = target.output(columns, ())
     output.prepare(1)
     output.write(Writer("job", "raw"), 1, Changes(pl.DataFrame({"line": ["a", "b"]})), Letters())
-    with pytest.raises(hr.SchemaError, match="takes one column"):
+    with pytest.raises(hr.SchemaError, match="writes one column"):
         target.check(COLUMNS, ())
     with pytest.raises(hr.SettingsError, match="written as JSON or as they are"):
         hr.kafka("t", servers="x:1", format=hr.avro({"type": "record", "name": "R", "fields": []})).check(COLUMNS, ())
     source = target.input(columns, None, "reader")
-    deadline = time.monotonic() + 20
-    while source.end() != {0: 3}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: source.end() == {0: 3})
     assert [row["line"] for batch in source.read(0, 0, 3) for row in batch.to_pylist()] == ["a", "b"]
 
 
@@ -148,7 +145,7 @@ def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka:
 
 
 def test_brokers_that_are_away_are_waited_for_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "TIMEOUT", 0.3)
+    monkeypatch.setattr(epoch_producer, "TIMEOUT", 0.3)
     target = hr.kafka("t", servers="127.0.0.1:1", patience="100ms", settings={"sasl.password": "s3same"})
     with pytest.raises(hr.ConnectorError, match=r"'t' on 127\.0\.0\.1:1 failed") as stopped:
         target.output(COLUMNS, ()).write(Writer("job", "sink"), 1, changes_of(made(1)), Letters())
@@ -161,10 +158,9 @@ def test_a_task_that_comes_back_to_the_process_it_had_before_goes_on(kafka: Kafk
     hand = Hand(subject)
     for epoch in (1, 3, 5):
         hand.write(epoch, many)
-        elsewhere = channel.Channel(subject.target, hand.writer)
-        assert elsewhere.write(epoch + 1, channel.Records([b"u"], [b'{"user": "u", "n": 1, "note": null}']))
+        elsewhere = epoch_producer.EpochProducer(subject.target, hand.writer)
+        assert elsewhere.write(epoch + 1, epoch_producer.KeyedValues([b"u"], [b'{"user": "u", "n": 1, "note": null}']))
         elsewhere.close()
-    deadline = time.monotonic() + 30  # a commit is seen a moment after it is acknowledged
-    while (found := len(subject.rows())) < 3 * (len(many) + 1):
-        assert time.monotonic() < deadline, f"readers see {found:,} records"
-    assert found == 3 * (len(many) + 1)
+    # A commit is seen a moment after it is acknowledged.
+    until(lambda: len(subject.rows()) >= 3 * (len(many) + 1))
+    assert len(subject.rows()) == 3 * (len(many) + 1)

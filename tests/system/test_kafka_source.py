@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,20 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 import headrace as hr
 from headrace.connectors.kafka import client
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
+from headrace.core.clock import ManualClock
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.schema import schema
 from headrace.jobs.directory import JobDirectory, Record
-from headrace.jobs.report import epochs
-from headrace.jobs.running import job_of
+from headrace.jobs.facts.books import Books
+from headrace.jobs.start.assembly import job_of
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader
+from tests.support.in_process import InProcess
+from tests.support.processes import until
 from tests.system.conftest import GUARDED, PASSWORD
 
 FOREVER = 2**62
-COLUMNS = "n bigint, at timestamp"
+COLUMNS = "n bigint, at timestamp(us)"
 MINUTE, SECOND = 60_000_000, 1_000_000
 
 
@@ -91,6 +95,28 @@ def test_a_range_gives_the_same_records_every_time(topic: Topic) -> None:
     assert (bad["n"], bad["_offset"], bad["_partition"]) == (None, 1, 1)
     assert "not JSON" in bad["_problem"]
     assert json.loads(bad["_record"])["value"] == "oops"
+
+
+@pytest.mark.parametrize("time", [None, "at"])
+def test_an_epoch_reads_about_as_many_bytes_as_it_may_whatever_the_size_of_records(topic: Topic, time: str | None) -> None:
+    topic.create(2)
+    # Records of a kilobyte, then of ten: an epoch has ten times as many of the former.
+    for size in (1_000, 10_000):
+        for partition in (0, 1):
+            topic.send(*(json.dumps({"n": n, "at": n, "pad": "x" * size}).encode() for n in range(1_000)), partition=partition)
+    source = replace(topic.input(time=time), epoch_bytes=1_000_000)
+    position, taken = source.beginning(), list[int]()
+    while (ahead := source.ahead(position, source.end(), None, FOREVER)).position != position:
+        taken.append(sum(ahead.position.values()) - sum(position.values()))
+        position = ahead.position
+    assert position == {0: 2_000, 1: 2_000}
+    assert taken[0] == pytest.approx(970, rel=0.1)
+    assert taken[-2] == pytest.approx(100, rel=0.1)
+    # Those at the border are taken by the size of the records before them.
+    assert 22 <= len(taken) <= 26
+    small = replace(source, epoch_bytes=1)
+    assert sum(small.ahead({0: 0, 1: 0}, source.end(), None, FOREVER).position.values()) == 2
+    assert replace(source, epoch_bytes=None).ahead({0: 0, 1: 0}, source.end(), None, FOREVER).position == source.end()
 
 
 def test_only_committed_transactions_are_read_and_markers_are_no_gap(topic: Topic) -> None:
@@ -220,9 +246,51 @@ def test_records_that_retention_took_are_an_error_not_a_gap(topic: Topic) -> Non
     topic.times(1, 2, 3)
     place = TopicPartition(topic.name, 0, 2)
     topic.admin.delete_records([place])[place].result(30)
-    with pytest.raises(ConnectorError, match="no longer has offset 0"):
+    with pytest.raises(ConnectorError, match=r"2 records from offset 0 to 1 of partition 0 of topic .* are gone"):
         read(topic.input(), 0, 0, 3)
     assert numbers(topic.input(), 0, 2, 3) == [1]
+
+
+def test_a_topic_that_was_made_anew_is_refused_and_one_that_ends_before_the_position_too(
+    topic: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic.create(1)
+    topic.times(*range(10))
+    app = hr.App("made-anew", home=tmp_path)
+    records = app.stream("records", COLUMNS, source=hr.kafka(topic.name, servers=topic.server.bootstrap))
+    app.sink(records, hr.log("kept"))
+    job = InProcess(app, ManualClock())
+    job.catch_up()
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaInput, "end", lambda self: {0: 8})
+        with pytest.raises(ConnectorError, match="ends at offset 8, and the job has read up to 10: 2 records gone"):
+            job.plan()
+    topic.admin.delete_topics([topic.name])[topic.name].result(30)
+    _until_gone(topic)
+    topic.create(1)
+    topic.times(*range(20))
+    with pytest.raises(ConnectorError, match="is not the one that job 'made-anew' has read"):
+        InProcess(app, ManualClock(), reached=job.reached).plan()
+
+
+def _until_gone(topic: Topic) -> None:
+    until(lambda: topic.name not in topic.admin.list_topics(timeout=30).topics)
+
+
+def test_a_record_that_was_aborted_does_not_tell_the_time(topic: Topic) -> None:
+    topic.create()
+    topic.times(1)
+    producer = Producer({"bootstrap.servers": topic.server.bootstrap, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic.name, json.dumps({"n": 1, "at": 50 * MINUTE}).encode())
+    assert producer.flush(30) == 0
+    source = topic.input()
+    assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {0: MINUTE}
+    producer.abort_transaction(30)
+    # The broker writes the marker after it has answered.
+    until(lambda: source.end() == {0: 3})
+    assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {0: MINUTE}
 
 
 def test_a_compacted_topic_has_no_gaps_that_stop_a_reader(topic: Topic) -> None:
@@ -242,6 +310,7 @@ def test_a_topic_that_is_not_there_and_a_broker_that_is_not_are_named(topic: Top
             use()
 
 
+@pytest.mark.usefixtures("spark")
 def test_an_app_counts_what_kafka_has_waits_for_a_slow_topic_and_learns_how_late_it_is(topic: Topic, tmp_path: Any) -> None:
     topic.create(2)
     topic.send(*(b'{"card":"%d","at":%d}' % (number % 3, number * SECOND) for number in range(600)), partition=0)
@@ -253,7 +322,7 @@ def test_an_app_counts_what_kafka_has_waits_for_a_slow_topic_and_learns_how_late
     app = hr.App("cards", home=tmp_path)
     payments = app.stream(
         "payments",
-        schema="card string, at timestamp",
+        schema="card string, at timestamp(us)",
         time="at",
         watermark=hr.bounded("10 seconds", idle="10 minutes"),
         source=hr.kafka(topic.name, servers=topic.server.bootstrap),
@@ -300,7 +369,7 @@ def _read_no_further_than_the_slow_one(app: hr.App, times: list[int]) -> None:
     record = JobDirectory(app.settings.home, app.name).record()
     assert record is not None
     taken: dict[str, dict[int, int]] = {"payments": {}, "refunds": {}}
-    for row in epochs(app.log, app.name, record).to_dicts():
+    for row in Books(app.log, app.name, record).epochs().to_dicts():
         if row["step"] in taken:
             taken[row["step"]][row["epoch"]] = row["in"]
     read, epochs_waited = {"payments": 0, "refunds": 0}, 0

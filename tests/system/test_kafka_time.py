@@ -14,8 +14,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 import headrace as hr
 from headrace.connectors.kafka import client
 from headrace.jobs.directory import Record
-from headrace.jobs.running import job_of
-from headrace.operators.watermark import Progress
+from headrace.jobs.start.assembly import job_of
+from headrace.operators.event_time.watermark import Progress
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader
 from tests.system.test_kafka_source import COLUMNS, MINUTE, Topic
@@ -77,3 +77,19 @@ def test_a_quick_topic_waits_for_a_slow_one_whose_bound_is_learned_from_its_reco
     # An epoch that is planned once more, by another process, comes to the same.
     again = planner(app).latestOffset(offsets[2], ReadAllAvailable())
     assert [again[name] for name in ("positions", "watermark")] == [offsets[3][name] for name in ("positions", "watermark")]
+
+
+def test_a_time_that_is_computed_is_found_at_the_end_of_a_topic(kafka: KafkaServer, tmp_path: Path) -> None:
+    topic, noon = Topic(kafka, "computed").create(), 1_767_268_800
+    topic.send(*(json.dumps({"n": 1, "meta": {"ts": noon + number}}).encode() for number in range(2_000)))
+    topic.send(b"oops", b'{"n": 1}', b'{"n": 1, "meta": {"ts": "noon"}}', json.dumps({"n": 1, "meta": {"ts": 2**62}}).encode())
+    declared = hr.App("computed", home=tmp_path)
+    clicks = declared.stream(
+        "clicks", "n bigint, meta struct<ts:bigint>", time="timestamp_seconds(meta.ts)", watermark=hr.perfect(max_ahead="3650 days"),
+        source=hr.kafka("computed", servers=kafka.bootstrap),
+    )  # fmt: skip
+    declared.view("all", clicks.window(hr.tumbling("1 minute")).agg(records="count(*)"))
+    with pytest.warns(hr.PlanWarning, match="believes times"):
+        offsets = planned(planner(declared))
+    assert [offset["watermark"] for offset in offsets[1:2]] == [(noon + 1_999) * SECOND]
+    client.forget()

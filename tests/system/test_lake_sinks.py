@@ -194,7 +194,7 @@ def test_a_table_gets_the_columns_that_results_have_since_it_was_made_and_duckdb
     # A job of before goes on writing what it knows.
     put(lake(kind, tmp_path, COLUMNS), 3, [{"user": "c", "n": 3, "note": "late"}])
     assert read(kind, tmp_path) == [("a", 1, "old", None), ("b", 2, "new", ["x", "y"]), ("c", 3, "late", None)]
-    with pytest.raises(hr.SchemaError, match=r"column 'n' of .* is bigint, and results have it as string"):
+    with pytest.raises(hr.SchemaError, match=r"column 'n' of .* is bigint, but results have it as string"):
         lake(kind, tmp_path, schema("user string, n string"))
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from headrace.core.clock import ManualClock
 from headrace.log import Log
-from headrace.log.cursor import Cursor
 from headrace.log.errors import CorruptLog
-from headrace.log.frame import MORE, SECTOR
-from headrace.log.partition import Partition
-from headrace.log.segment import Segment
-from headrace.log.writers import Author
+from headrace.log.files.cursor import Cursor
+from headrace.log.files.frame import MORE, SECTOR
+from headrace.log.files.partition import Partition
+from headrace.log.files.segment import Segment
+from headrace.log.files.writers import Author
 from tests.support.damage import Files, copy_of, everywhere, in_memory, make_log, results
 
 FLIPS = 10_000

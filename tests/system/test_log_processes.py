@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.log import Log
+from tests.support.processes import PATIENCE
 
 WRITER = """
 import sys
@@ -117,7 +118,7 @@ def test_readers_in_other_processes_see_appends_as_they_happen(tmp_path):
         ready(other)
         run_together([(WRITER, tmp_path, writer, count, "all") for writer in range(writers)])
         for reader in (one, other):
-            output, _ = reader.communicate(timeout=100)
+            output, _ = reader.communicate(timeout=200)
             assert reader.returncode == 0
             seen = [tuple(map(int, line.split())) for line in output.splitlines()]
             assert len({(partition, offset) for _, _, partition, offset in seen}) == writers * count
@@ -138,7 +139,7 @@ def test_transactions_of_several_processes_are_seen_whole(tmp_path):
     try:
         while any(process.poll() is None for process in processes):
             # What is committed in one topic is in the other, too, as soon as no open transaction stands before it there.
-            first, deadline = committed(log, "t"), time.monotonic() + 60
+            first, deadline = committed(log, "t"), time.monotonic() + PATIENCE
             while not first <= (second := committed(log, "u")):
                 assert time.monotonic() < deadline, first - second
     finally:
@@ -180,7 +181,7 @@ assert os.waitpid(child, 0)[1] == 0
 def test_the_log_needs_no_other_process_and_leaves_none(tmp_path):
     Log(tmp_path).create_topic("t")
     program = "import sys\nfrom headrace.log import Log\nwith Log(sys.argv[1]).producer() as p:\n    p.send('t', b'x')\n"
-    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=200)
     own = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path).encode() in _read(path)]
     assert own == []
     assert Log(tmp_path).read("t").num_rows == 1

@@ -121,7 +121,7 @@ def test_settings_of_the_address_are_heeded(postgres: PostgresServer) -> None:
     ("definition", "said"),
     [
         ('"user" text PRIMARY KEY, n bigint', "no column 'note'"),
-        ('"user" text PRIMARY KEY, n integer, note text', "column 'n' of table .* is integer, what is written to it is bigint"),
+        ('"user" text PRIMARY KEY, n integer, note text', "column 'n' of table .* is integer, the results have bigint"),
         ('"user" text, n bigint, note text', "no unique index on user"),
         ('"user" text PRIMARY KEY, n bigint, note text, more text NOT NULL', "column 'more' .* must have a value"),
     ],

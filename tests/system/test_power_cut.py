@@ -17,9 +17,9 @@ from random import Random
 import pytest
 
 import headrace as hr
+from headrace.checkpoint.journal import COMMITS
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import repair
-from headrace.spark.journal import COMMITS
 from tests.support.marked import MARK, kill
 from tests.support.tracing import needs_strace
 
@@ -56,7 +56,7 @@ def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> N
     assert place.committed_epoch() < RECORDS / EPOCH
     # Else this shows nothing.
     assert _lose(place.checkpoint, synced, random) > 0
-    repair(app.plan(), app.settings, app.log)
+    repair(app.plan(), app.settings)
     # There is an epoch to go back to.
     assert place.committed_epoch() > 0
     subprocess.run([sys.executable, "-m", "headrace", "run", str(file), "--until", "end"], check=True, capture_output=True)
@@ -76,7 +76,7 @@ def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> N
 def _cut_off(file: Path, place: JobDirectory, calls: Path) -> list[Path]:
     """Run the job until its state was synced, and for some epochs more, and end all of it at once; gives what was synced, in order."""
     mark = uuid.uuid4().hex
-    environment = {**os.environ, MARK: mark, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    environment = {**os.environ, MARK: mark}
     traced = ["strace", "--follow-forks", "--seccomp-bpf", "--decode-fds=path", "--trace=fsync,fdatasync", f"--output={calls}"]
     command = [*traced, sys.executable, "-m", "headrace", "run", str(file), "--rows-per-epoch", str(EPOCH)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from headrace.ops.prepare import prepare
-from headrace.spark.starting import ARCHIVE
+from headrace.spark.workers.quick_start import ARCHIVE
 
 # -Xshare:on ends a JVM that cannot use the archive.
 SESSION = """

@@ -4,11 +4,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from headrace.log import Log
+from tests.support.processes import until
 
 # Prints what it received before it goes on, and what it acknowledged after. With "hold" it never acknowledges.
 WORKER = """
@@ -69,21 +69,14 @@ def send(log, count):
             producer.send("jobs", b"%d" % number, key=b"%d" % number)
 
 
-def wait_until(condition, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_messages_held_by_killed_consumers_go_to_others(log, start):
     send(log, 9)
     holders = [start(log, "hold") for _ in range(3)]
-    wait_until(lambda: len({number for holder in holders for _, number, _, _ in holder.said()}) == 9)
+    until(lambda: len({number for holder in holders for _, number, _, _ in holder.said()}) == 9)
     for holder in holders:
         holder.kill()
     worker = start(log, "work")
-    wait_until(lambda: sum(what == "done" for what, *_ in worker.said()) == 9)
+    until(lambda: sum(what == "done" for what, *_ in worker.said()) == 9)
     assert {number for _, number, count, _ in worker.said() if count > 1} == set(range(9))
 
 
@@ -96,12 +89,12 @@ def test_in_a_storm_of_kills_every_message_is_done_and_none_comes_again_after_it
         return {number for worker in start.workers for what, number, _, _ in worker.said() if what == "done"}
 
     for share in (0.1, 0.25, 0.4, 0.55, 0.7, 0.85):
-        wait_until(lambda goal=share * count: len(done()) >= goal)
+        until(lambda goal=share * count: len(done()) >= goal)
         victim = chance.randrange(len(running))
         running[victim].kill()
         running[victim] = start(log, "work")
     queue = log.queue("jobs", name="workers", max_deliveries=1_000)
-    wait_until(lambda: _settled(queue))
+    until(lambda: _settled(queue))
     for worker in start.workers:
         worker.kill()
     events = [event for worker in start.workers for event in worker.said()]

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.connectors.kafka import channel, client
+from headrace.connectors.kafka import client, epoch_producer
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
@@ -78,7 +78,7 @@ def test_redis() -> None:
 @pytest.fixture
 def closed() -> Iterator[None]:
     yield
-    channel.channels.forget()
+    epoch_producer.producers.forget()
     client.forget()
 
 

@@ -84,6 +84,13 @@ def test_a_block_that_fails_fails_its_page(folder, text, said):
         run_page(made_up(folder, text), folder)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_page_imports_the_file_that_it_wrote_itself(folder, number):
+    written = f"<!-- file: of_a_page.py -->\n```python\nnumber = {number}\n```\n"
+    page = f"{written}```python\nimport of_a_page\nassert of_a_page.number == {number}\n```\n"
+    run_page(made_up(folder, page), folder)
+
+
 def test_a_traceback_points_to_the_line_of_the_page(folder):
     page = made_up(folder, "# Title\n\n```python\nfirst = 1\nfirst / 0\n```\n")
     with pytest.raises(ZeroDivisionError) as caught:

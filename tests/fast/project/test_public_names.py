@@ -35,6 +35,7 @@ NAMES = [
     "avro",
     "bounded",
     "calendar",
+    "connect",
     "connector",
     "count_window",
     "custom",
