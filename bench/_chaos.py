@@ -18,7 +18,7 @@ from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from headrace.connectors.kafka import channel, client
+from headrace.connectors.kafka import client, epoch_producer
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
@@ -179,7 +179,7 @@ def killed(chosen: str, kills: int, repetitions: int) -> Iterator[Row]:
                 row.pass_once(SINKS[name](site))
             left -= row.kills
             yield row
-        channel.channels.forget()
+        epoch_producer.producers.forget()
         client.forget()
 
 
@@ -209,7 +209,7 @@ def main(description: str) -> None:
     if not given.sink:
         for line in server_faults(quick=given.quick):
             print(line, flush=True)
-        channel.channels.forget()
+        epoch_producer.producers.forget()
         client.forget()
     sys.exit(0 if all(row.clean for row in rows) else 1)
 

@@ -128,7 +128,7 @@ class Measure:
         }
 
 
-def interleave(pairs: int, ours: Callable[[], None], peer: Callable[[], None]) -> None:
+def interleave(pairs: int, ours: Callable[[], object], peer: Callable[[], object]) -> None:
     """Run peer, ours, peer, ours, ...: what disturbs the machine for a while then disturbs both."""
     for _ in range(pairs):
         peer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ import headrace as hr
 from headrace.api.stream import Stream
 from headrace.core.settings import Settings
 from headrace.jobs.directory import Record
-from headrace.jobs.outputs import create_outputs
-from headrace.jobs.running import job_of
+from headrace.jobs.start.assembly import Bounds, job_of
+from headrace.jobs.start.outputs import create_outputs
 from headrace.log import LogTopic
 from headrace.plan.topics import accounting_topic
-from headrace.spark import lane
+from headrace.spark import query as spark_query
 
 Declare = Callable[[Stream], Stream]
 _AGGREGATES = {"n": "count(*)", "total": "sum(amount)"}
@@ -64,9 +64,13 @@ class LaneSide:
 
     def facts(self, topic: str, declare: Declare, rows: int, bound: str = "10 seconds") -> Run:
         """The same for results that are facts: they are appended to a topic."""
+        return self.facts_of((topic,), declare, rows, bound)
+
+    def facts_of(self, topics: Sequence[str], declare: Callable[..., Stream], rows: int, bound: str = "10 seconds") -> Run:
+        """The same over several topics."""
         number = next(self._numbers)
         app, sink = hr.App(f"ours-{number}", settings=self.settings), f"facts-{number}"
-        app.sink(declare(self._stream(app, topic, bound)), LogTopic(sink), name=sink)
+        app.sink(declare(*(self._stream(app, topic, bound) for topic in topics)), LogTopic(sink), name=sink)
         with tempfile.TemporaryDirectory() as checkpoint:
             query, peak = self._finished(app, Path(checkpoint), rows)
         result = pl.from_arrow(app.log.read(sink, columns=app.log.topic(sink).columns.names))
@@ -106,7 +110,7 @@ class LaneSide:
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
         record = Record(app.name, 2 * self._cores, self._cores, "")
-        return lane.start(self._spark, job_of(plan, record, app.log, until=until, rows_per_epoch=rows), checkpoint)
+        return spark_query.start(self._spark, job_of(plan, record, app.log, until=until, bounds=Bounds(rows)), checkpoint)
 
 
 def _run(app: hr.App, query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:

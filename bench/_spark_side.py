@@ -152,6 +152,14 @@ class SparkSide:
         source = payments(self.spark, self._log.path, topic, rows).withWatermark("at", bound)
         return self._run(source.dropDuplicatesWithinWatermark(["card"]), COLUMNS)
 
+    def near(self, left: str, right: str, rows: int, within: str) -> Run:
+        """Spark's own join of two streams whose times are near."""
+        one, other = (payments(self.spark, self._log.path, topic, rows).withWatermark("at", "10 seconds") for topic in (left, right))
+        other = other.select(*(F.col(name).alias(f"{name}_right") for name in ("card", "amount", "at")))
+        near = f"card = card_right and at_right between at - interval {within} and at + interval {within}"
+        columns = ("card", "amount", "at", "amount_right", "at_right")
+        return self._run(one.join(other, F.expr(near)).select(*columns), f"{COLUMNS}, amount_right double, at_right timestamp")
+
     def refuses_exact_distinct(self, topic: str) -> bool:
         """Whether Spark's streaming refuses to count distinct values."""
         counted = payments(self.spark, self._log.path, topic, 1).withWatermark("at", "10 seconds").groupBy(F.window("at", "1 minute"))

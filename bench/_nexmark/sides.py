@@ -1,0 +1,52 @@
+"""What a side of the benchmark gives: its answer to a query over a few events, and what a query over many costs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a side does not take a query."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run of a query took: the CPU time of all its processes, and the time that passed."""
+
+    cpu_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The same kind of events in three amounts: few to compare answers, and two amounts whose difference tells what one event costs."""
+
+    few: Path
+    some: Path
+    many: Path
+
+    @property
+    def all(self) -> Mapping[str, Path]:
+        return {"few": self.few, "some": self.some, "many": self.many}
+
+
+class Side(Protocol):
+    """An engine with the events at hand."""
+
+    name: str
+
+    def answer(self, query: str) -> pl.DataFrame | Refused:
+        """What a query gives over few events."""
+        ...
+
+    def spend(self, query: str, amount: str) -> Spent:
+        """Run a query over `some` or `many` events, and let go of its results."""
+        ...
