@@ -25,6 +25,8 @@ present() {
     java) [ "$(java_version)" -ge 17 ] ;;
     postgres) command -v postgres >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ;;
     redis) command -v redis-server >/dev/null 2>&1 ;;
+    chromium) command -v chromium >/dev/null 2>&1 && command -v chromedriver >/dev/null 2>&1 ;;
+    node) command -v npm >/dev/null 2>&1 ;;
     strace) [ "$(uname -s)" != Linux ] || command -v strace >/dev/null 2>&1 ;; # only Linux has it; elsewhere its tests skip
     *) stop "scripts/setup.sh does not know the program '$1'." ;;
     esac
@@ -36,6 +38,8 @@ packages_of() {
     java) echo openjdk-17-jre-headless default-jre-headless ;;
     postgres) echo postgresql ;;
     redis) echo redis-server ;;
+    chromium) echo chromium-driver ;; # brings the browser along
+    node) echo npm ;;
     strace) echo strace ;;
     esac
 }
@@ -57,6 +61,8 @@ lacking() {
         ;;
     postgres) echo "the tests of the PostgreSQL sink need its server: install it (Debian and Ubuntu: apt-get install postgresql; macOS: brew install postgresql)." ;;
     redis) echo "the tests of the Redis sink need its server: install it (Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis)." ;;
+    chromium) echo "the tests of the page need a browser: install it (Debian and Ubuntu: apt-get install chromium chromium-driver; macOS: brew install chromium chromedriver)." ;;
+    node) echo "the page, and what tests it, come by npm: install Node (Debian and Ubuntu: apt-get install npm; macOS: brew install node)." ;;
     strace) echo "the crash tests need strace: install it (Debian and Ubuntu: apt-get install strace)." ;;
     esac
 }
