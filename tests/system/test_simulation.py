@@ -69,7 +69,7 @@ MISTAKES = {
     "an append is acknowledged before it is synced": (Durability, "_finish", _show_at_once),
     "recovery keeps a part of an append": (Segment, "recover", _keep_half_appends),
     "a zero sector passes for an unwritten one": (frame, "blank_sectors", lambda body, position: 0),
-    "writers are forgotten": (Writers, "note", lambda self, writer, last: None),
+    "writers are forgotten": (Writers, "record", lambda self, writer, last: None),
     "writers are forgotten when a segment is closed": (Writers, "pack", lambda self, now: bytes(4)),
     "a process misses that another took an append back": (ActiveSegment, "fits", lambda self, state: self.segment.base == state.segment),
     "offsets that were seen are given again": (Partition, "_reserved", lambda self, state, count: state),
