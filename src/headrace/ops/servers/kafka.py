@@ -39,7 +39,7 @@ class KafkaServer(Server):
 
     name = "kafka"
     # The broker writes this line after the controller has registered it, so that a client's first request is answered.
-    ready = "Kafka Server started"
+    ready = ("Kafka Server started",)
 
     def __init__(
         self,

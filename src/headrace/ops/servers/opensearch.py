@@ -38,7 +38,8 @@ class OpenSearchServer(Server):
     """
 
     name = "opensearch"
-    ready = "indices into cluster_state"
+    # Two threads say these: requests are accepted after the one, answered after the other.
+    ready = ("started (org.opensearch.node.Node)", "indices into cluster_state")
     # A clean stop takes half a minute; acknowledged records are in its translog, from which it recovers.
     stop_by = signal.SIGKILL
 

@@ -27,7 +27,7 @@ class PostgresServer(Server):
     """
 
     name = "postgres"
-    ready = "database system is ready to accept connections"
+    ready = ("database system is ready to accept connections",)
     # "Fast" shutdown: clients are disconnected, not waited for.
     stop_by = signal.SIGINT
 

@@ -19,7 +19,7 @@ class RedisServer(Server):
     """
 
     name = "redis"
-    ready = "Ready to accept connections"
+    ready = ("Ready to accept connections",)
 
     def __init__(
         self, *, directory: Path | None = None, settings: Mapping[str, str] | None = None, start_within: timedelta = timedelta(seconds=30)

@@ -23,8 +23,8 @@ class Server(ABC):
 
     name: ClassVar[str]
     """What it is called in its files."""
-    ready: ClassVar[str]
-    """What its log says when it serves."""
+    ready: ClassVar[tuple[str, ...]]
+    """What its log says when it serves, in any order."""
     stop_by: ClassVar[signal.Signals] = signal.SIGTERM
     """The signal by which it shuts down at once and cleanly."""
 
@@ -60,7 +60,7 @@ class Server(ABC):
             self._process = ServerProcess(self.name, command, logs=self.directory, scratch=self.directory if self._own_directory else None)
             self._make()
         self._server.start()
-        self._server.wait_until(lambda log: self.ready in log, within=self._start_within)
+        self._server.wait_until(lambda log: all(said in log for said in self.ready), within=self._start_within)
 
     def kill(self) -> None:
         """End the server as a crash would (SIGKILL); its data stays for `restart`."""
