@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from headrace.connectors.kafka.input import KafkaInput
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance.inputs import SOURCE_CASES, SOURCE_COLUMNS, SourceSubject
 from headrace.testing.conformance.source_subject import Row
+from tests.support.processes import until
 
 PATIENCE = 30.0
 
@@ -59,8 +59,10 @@ class KafkaSource(SourceSubject):
         return KafkaTransaction(producer)
 
     def add_partition(self) -> None:
-        count = len(self._admin.list_topics(self._name, PATIENCE).topics[self._name].partitions)
-        self._admin.create_partitions([NewPartitions(self._name, count + 1)])[self._name].result(PATIENCE)
+        more = self._partitions() + 1
+        self._admin.create_partitions([NewPartitions(self._name, more)])[self._name].result(PATIENCE)
+        # A record for a partition that clients are not told of yet is not sent.
+        until(lambda: self._partitions() == more)
 
     def expire(self, before: int) -> None:
         place = TopicPartition(self._name, 0, before)
@@ -68,23 +70,25 @@ class KafkaSource(SourceSubject):
 
     def make_anew(self) -> None:
         self._admin.delete_topics([self._name])[self._name].result(PATIENCE)
-        self._wait(there=False)
+        until(lambda: self._partitions() == 0)
         self._create()
 
     def _send(self, producer: Producer, rows: Sequence[Row], partition: int) -> None:
+        failed: list[Any] = []
         for row in rows:
-            producer.produce(self._name, json.dumps({**row, "at": row["at"].isoformat()}).encode(), partition=partition)
+            value = json.dumps({**row, "at": row["at"].isoformat()}).encode()
+            producer.produce(self._name, value, partition=partition, on_delivery=lambda error, _: failed.append(error))
         assert producer.flush(PATIENCE) == 0
+        assert not any(failed)
 
     def _create(self) -> None:
         self._admin.create_topics([NewTopic(self._name, 1, 1)])[self._name].result(PATIENCE)
-        self._wait(there=True)
+        until(lambda: self._partitions() == 1)
 
-    def _wait(self, *, there: bool) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while (self._name in self._admin.list_topics(timeout=PATIENCE).topics) != there:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    def _partitions(self) -> int:
+        """How many partitions clients are told of; 0 if the topic is not there."""
+        topics = self._admin.list_topics(timeout=PATIENCE).topics
+        return len(topics[self._name].partitions) if self._name in topics else 0
 
 
 @pytest.fixture

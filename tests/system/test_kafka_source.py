@@ -49,9 +49,16 @@ class Topic:
 
     def send(self, *values: bytes | None, partition: int = 0, **more: Any) -> None:
         producer = Producer({"bootstrap.servers": self.server.bootstrap})
+        failed: list[Any] = []
         for value in values:
-            producer.produce(self.name, value, partition=partition, **more)
+            producer.produce(self.name, value, partition=partition, on_delivery=lambda error, _: failed.append(error), **more)
         assert producer.flush(30) == 0
+        assert set(failed) == {None}
+
+    def grow(self, partitions: int) -> None:
+        """Add partitions, and wait until clients are told of them: a record for one that is not known yet is not sent."""
+        self.admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(30)
+        until(lambda: len(self.admin.list_topics(self.name, 30).topics[self.name].partitions) == partitions)
 
     def committed(self, group: str, partitions: int) -> list[int]:
         """What a group has committed."""
@@ -157,7 +164,7 @@ def test_partitions_that_are_added_are_found(topic: Topic) -> None:
     topic.create(1)
     source = topic.input()
     assert source.end() == {0: 0}
-    topic.admin.create_partitions([NewPartitions(topic.name, 3)])[topic.name].result(30)
+    topic.grow(3)
     topic.times(1, partition=2)
     assert source.end() == {0: 0, 1: 0, 2: 1}
     assert source.ahead({0: 0}, source.end(), None, FOREVER).latest == {2: MINUTE}
@@ -171,7 +178,7 @@ def test_a_partition_that_is_new_begins_where_retention_left_it(topic: Topic, tm
     app.view("numbers", records, key="n")
     reader = JobReader(job_of(app.plan(), Record("late-comer-1", 2, 1, ""), app.log, until=None))
     start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    topic.admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result(30)
+    topic.grow(2)
     topic.times(1, 2, 3, partition=1)
     place = TopicPartition(topic.name, 1, 2)
     topic.admin.delete_records([place])[place].result(30)
