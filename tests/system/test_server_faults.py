@@ -12,7 +12,7 @@ from headrace.connectors.kafka import client, epoch_producer
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 from headrace.testing.conformance import COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect
 from headrace.testing.conformance.observer import observed
@@ -23,19 +23,19 @@ from tests.system.test_postgres_sink import PostgresSubject
 from tests.system.test_redis_sink import RedisSubject
 
 STALL = timedelta(seconds=3)
-Fault = Callable[[Server], None]
+Fault = Callable[[LoopbackServer], None]
 
 
-def killed(server: Server) -> None:
+def killed(server: LoopbackServer) -> None:
     server.kill()
     server.start()
 
 
-def restarted(server: Server) -> None:
+def restarted(server: LoopbackServer) -> None:
     server.restart()
 
 
-def stalled(server: Server) -> None:
+def stalled(server: LoopbackServer) -> None:
     """Longer than the clients of these tests wait for an answer."""
     server.pause()
     try:
@@ -47,7 +47,7 @@ def stalled(server: Server) -> None:
 FAULTS: tuple[Fault, ...] = (killed, restarted, stalled)
 
 
-def endure(subject: Subject, server: Server) -> int:
+def endure(subject: Subject, server: LoopbackServer) -> int:
     """Let each fault happen when an epoch is written and not committed; how many epochs there were."""
     hand, before = Hand(subject), list[dict[str, object]]()
     hand.write(1, made(1))

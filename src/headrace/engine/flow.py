@@ -42,7 +42,7 @@ class Unnest:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ChangesAsFacts:
     """The changes of a table as facts, with `op`; `key` identifies the table's records."""
 
     name: str
@@ -57,11 +57,11 @@ class Scores:
     scoring: Scoring
 
 
-Step = Sieve | Project | Unnest | Facts | Scores
+Step = Sieve | Project | Unnest | ChangesAsFacts | Scores
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """The result of a step for a batch: records that continue, the number of filtered ones, and bad ones with their `_reason`."""
 
     frame: pl.DataFrame
@@ -70,7 +70,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Stage:
+class CompiledStep:
     """A step with its expressions compiled, made once and used for every batch."""
 
     step: Step
@@ -82,30 +82,30 @@ class Stage:
             return [("_true", ready(step.condition))]
         if isinstance(step, Unnest):
             return [(step.into, ready(step.expression))]
-        if isinstance(step, Facts | Scores):
+        if isinstance(step, ChangesAsFacts | Scores):
             return []
         return [(name, ready(typed)) for name, typed in step.columns]
 
-    def run(self, frame: pl.DataFrame, time: EpochTime) -> Outcome:
+    def run(self, frame: pl.DataFrame, time: EpochTime) -> StepOutcome:
         step = self.step
-        if isinstance(step, Facts):
+        if isinstance(step, ChangesAsFacts):
             facts = as_facts(frame, step.key, time.before)
-            return Outcome(facts, frame.height - facts.height)
+            return StepOutcome(facts, frame.height - facts.height)
         if isinstance(step, Scores):
             made, bad = step.scoring.scored(frame)
-            return Outcome(made, 0, bad)
+            return StepOutcome(made, 0, bad)
         kept = [name for name in frame.columns if not isinstance(step, Project) or name.startswith("_")]
         kept = [name for name in kept if name not in {name for name, _ in self._compiled}]
         kept = [name for name in kept if not name.startswith(ANSWER)]
         made, bad = computed(frame, self._compiled, kept)
         if isinstance(step, Sieve):
             passed = made.filter(pl.col("_true"))
-            return Outcome(passed.drop("_true"), made.height - passed.height, bad)
+            return StepOutcome(passed.drop("_true"), made.height - passed.height, bad)
         if isinstance(step, Unnest):
             full = made.filter(pl.col(step.into).list.len() > 0)
-            return Outcome(full.explode(step.into), made.height - full.height, bad)
+            return StepOutcome(full.explode(step.into), made.height - full.height, bad)
         order = [name for name, _ in step.columns]
-        return Outcome(made.select(*order, *kept), 0, bad)
+        return StepOutcome(made.select(*order, *kept), 0, bad)
 
 
 def computed(frame: pl.DataFrame, columns: list[tuple[str, Compiled]], kept: list[str]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -129,7 +129,7 @@ class Flow:
     steps: tuple[Step, ...] = ()
     exits: tuple[Exit, ...] = ()
     branches: tuple[Flow, ...] = ()
-    stages: tuple[Stage, ...] = field(init=False, compare=False, repr=False)
+    stages: tuple[CompiledStep, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", tuple(Stage(step) for step in self.steps))
+        object.__setattr__(self, "stages", tuple(CompiledStep(step) for step in self.steps))

@@ -18,7 +18,7 @@ from headrace.core.schema import quoted
 from headrace.engine.entry import Entry
 from headrace.engine.flow import Flow, computed
 from headrace.engine.ingest import ingest, resume, take_back
-from headrace.engine.operate import Place, operate, table_of
+from headrace.engine.operate import OperatorShard, operate, table_of
 from headrace.engine.packet import Packet
 from headrace.engine.route import Result, Router
 from headrace.engine.spark_step import SparkStep
@@ -113,7 +113,7 @@ class StateName(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class OutputSnapshot:
     """The epoch in which all live rows of an operator go through `flow`, and its changes only through the `rest`."""
 
     epoch: int
@@ -153,7 +153,7 @@ class Program:
     """The streams of late records and dead letters, by their topic."""
     beyond_sides: frozenset[str] = frozenset()
     """The steps behind these streams, which feed none of them."""
-    snapshots: Mapping[str, Snapshot] = field(default_factory=dict)
+    snapshots: Mapping[str, OutputSnapshot] = field(default_factory=dict)
     """The operators whose tables new outputs begin with."""
     names: Mapping[str, StateName] = field(default_factory=dict)
     """Where the state of operators is stored, if that is not under their own names."""
@@ -185,7 +185,7 @@ class Program:
         """Ingest a batch of a source's records, with their `_partition` and `_offset`; times above `limit` are not believed."""
         return ingest(Router(self, time, source), self.origins[source], records, limit)
 
-    def step(self, place: Place, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
+    def step(self, place: OperatorShard, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
         """Run one shard of an operator on its packets of an epoch, and advance time."""
         operator, snapshot = self.operators[place.operator], self.snapshots.get(place.operator)
         if snapshot is None or snapshot.epoch != time.epoch:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from headrace.core.errors import PlanError
 from headrace.core.schema import quoted, type_name
 from headrace.engine.exchange import exchange_name
-from headrace.engine.flow import Facts, Flow, Project, Scores, Sieve, Step, Unnest
+from headrace.engine.flow import ChangesAsFacts, Flow, Project, Scores, Sieve, Step, Unnest
 from headrace.engine.packet import Exit
 from headrace.engine.spark_step import SparkStep
 from headrace.operators.scoring import Scoring
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.nodes import Node, Source, upstream
-from headrace.plan.plan import Plan, Reader
+from headrace.plan.plan import NodeReader, Plan
 from headrace.plan.scoring import Score
 from headrace.plan.sides import Side
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
@@ -54,7 +54,7 @@ class Routes:
             if isinstance(reader, Transform):
                 exits.append(self._transform(node, reader, way))
             elif isinstance(reader, Node) and (remote := _unfused(reader)):
-                exits.append(self._evaluate(node, Reader(reader, port), remote, way))
+                exits.append(self._evaluate(node, NodeReader(reader, port), remote, way))
             elif not isinstance(reader, Node):
                 exits.append(Exit(exchange_name(reader) if reader.name in self._exchanged else reader.name))
             elif reader.stateful:
@@ -89,7 +89,7 @@ class Routes:
         behind = self.after(node, way)
         return Flow((*_steps(node), *behind.steps), behind.exits, behind.branches)
 
-    def _evaluate(self, node: Node, reads: Reader, remote: tuple[Typed, ...], way: Way) -> Exit:
+    def _evaluate(self, node: Node, reads: NodeReader, remote: tuple[Typed, ...], way: Way) -> Exit:
         reader, port = reads
         assert isinstance(reader, Node)
         flow = Flow((), (Exit(reader.name, port),)) if reader.stateful else self._through(reader, replace(way, cuts=way.cuts + 1))
@@ -146,7 +146,7 @@ def _(node: Explode) -> tuple[Step, ...]:
 
 @_steps.register
 def _(node: ToStream) -> tuple[Step, ...]:
-    return (Facts(node.name, node.input.keys),)
+    return (ChangesAsFacts(node.name, node.input.keys),)
 
 
 @_steps.register

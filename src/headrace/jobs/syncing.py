@@ -15,7 +15,7 @@ from headrace.checkpoint.journal import COMMITS, Journal
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.core.disk import sync_directory, sync_file
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.books import JobAccounting
 from headrace.jobs.start.compaction_hold import Holding
 
 # In seconds, and in epochs: whichever comes first. For an epoch that was synced this long ago Spark still has the offset, since it keeps
@@ -33,7 +33,7 @@ class Lasting:
 
     def __init__(
         self, place: JobDirectory, state: StateFiles, clock: Callable[[], float] = time.monotonic, *, holding: Holding | None = None,
-        books: Books | None = None,
+        books: JobAccounting | None = None,
     ) -> None:  # fmt: skip
         self._place, self._state, self._clock, self._holding, self._books = place, state, clock, holding, books
         self._journal = Journal(state.checkpoint)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import FactsOnly, Memory, Step
+from headrace.plan.nodes import FactsOnly, StateSummary, Step
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Dedup(Step):
         return f"first record by {', '.join(self.by)}"
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         if self.ttl is None:
-            return Memory("a row a key", "none: as many as there are keys")
-        return Memory("a row a key", f"{spelled(self.ttl)} after the last record of a key that went on")
+            return StateSummary("a row a key", "none: as many as there are keys")
+        return StateSummary("a row a key", f"{spelled(self.ttl)} after the last record of a key that went on")

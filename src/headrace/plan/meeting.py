@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import StateSummary, Step
 
 
 @dataclass(frozen=True)
@@ -23,5 +23,5 @@ class Meeting(Step):
         return f"changes of one row meet, by {', '.join(self.input.keys)}"
 
     @property
-    def memory(self) -> Memory:
-        return Memory()
+    def memory(self) -> StateSummary:
+        return StateSummary()

@@ -74,7 +74,7 @@ class Sink:
 Output = View | Sink
 
 
-class Reader(NamedTuple):
+class NodeReader(NamedTuple):
     """A step or an output that reads a node, and the port at which it does."""
 
     reader: Node | Output
@@ -131,17 +131,17 @@ class Plan:
     def sources(self) -> tuple[Source, ...]:
         return tuple(node for node in self.nodes if isinstance(node, Source))
 
-    def readers(self, node: Node) -> list[Reader]:
+    def readers(self, node: Node) -> list[NodeReader]:
         """The steps and outputs that read a node, each with its port. Late records and dead letters do not count as reading."""
         # A stream that is merged or joined with itself is read twice.
         steps = [
-            Reader(other, port)
+            NodeReader(other, port)
             for other in self.nodes
             if not isinstance(other, Side)
             for taken, port in zip(other.inputs, other.ports, strict=True)
             if taken.name == node.name
         ]
-        return steps + [Reader(output) for output in self.outputs if output.node.name == node.name]
+        return steps + [NodeReader(output) for output in self.outputs if output.node.name == node.name]
 
     def _refuse_a_name_for_two(self) -> None:
         """Records are sent to steps, outputs and topics by name; sources elsewhere have no topic here."""

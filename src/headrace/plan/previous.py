@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import FactsOnly, Memory, Step
+from headrace.plan.nodes import FactsOnly, StateSummary, Step
 
 PREVIOUS = "previous_"
 
@@ -51,6 +51,6 @@ class WithPrevious(Step):
         return f"with {', '.join(self.taken)} of the previous record by {', '.join(self.by)}"
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last record"
-        return Memory("records that wait for the watermark, and the last of each key", kept)
+        return StateSummary("records that wait for the watermark, and the last of each key", kept)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.core.schema import ddl
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import StateSummary, Step
 
 IN_TIME, AS_THEY_COME = "time", "arrival"
 # The columns of `state` and of the frame of states in addition to the user's.
@@ -84,10 +84,10 @@ class Process(Step):
         return f"process {self.logic.words} by {', '.join(self.by)}{order}{kept}"
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         waiting = "records that wait for the watermark, and " if self.order == IN_TIME else ""
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
-        return Memory(f"{waiting}a row a key with its timers", kept)
+        return StateSummary(f"{waiting}a row a key with its timers", kept)
 
     def _refuse_names(self) -> None:
         if not self.by:

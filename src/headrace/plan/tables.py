@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import Memory, TableStep
+from headrace.plan.nodes import StateSummary, TableStep
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,12 @@ class ToTable(TableStep):
         return True
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         return row_a_key(self.ttl)
 
 
-def row_a_key(ttl: timedelta | None) -> Memory:
+def row_a_key(ttl: timedelta | None) -> StateSummary:
     """The memory of a step that keeps one row for each key until it has been silent for `ttl`."""
-    return Memory("a row a key", f"{spelled(ttl)} after a key's last record" if ttl is not None else "none: as many as there are keys")
+    return StateSummary(
+        "a row a key", f"{spelled(ttl)} after a key's last record" if ttl is not None else "none: as many as there are keys"
+    )

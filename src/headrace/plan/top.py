@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from headrace.core.durations import spelled
 from headrace.plan.aggregates.nodes import WindowAggregate
-from headrace.plan.nodes import Memory, Node, TableStep
+from headrace.plan.nodes import Node, StateSummary, TableStep
 from headrace.plan.steps import Select, Where
 
 
@@ -52,15 +52,15 @@ class Top(TableStep):
         return not self.shared and not self.closes
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         if self.colocated_with:
-            return Memory(
+            return StateSummary(
                 f"the best rows, up to {4 * self.count + 32} of each group and shard", f"as many as {self.colocated_with!r} keeps"
             )
         rows = "every row" if self.shared else "the best rows of each shard"
         if not self.closes:
-            return Memory(rows, "as long as it is in the table before it")
-        return Memory(rows, f"until its window is past correction, {spelled(self.lateness)} after its end")
+            return StateSummary(rows, "as long as it is in the table before it")
+        return StateSummary(rows, f"until its window is past correction, {spelled(self.lateness)} after its end")
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ class TopOfFacts(TableStep):
         return f"top {self.count} facts by {self.score}{per}, the place in {self.rank}"
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> StateSummary:
         kept = f"the {self.count} best records{' of each group' if self.per else ''}"
-        return Memory(kept, "none: as many as there are groups" if self.per else f"{self.count} records")
+        return StateSummary(kept, "none: as many as there are groups" if self.per else f"{self.count} records")
 
 
 def window_of(node: Node) -> tuple[str, ...]:

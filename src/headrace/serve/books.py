@@ -49,7 +49,7 @@ class EpochCounts:
     watermark: int | None = None
 
 
-class Books:
+class FollowedAccounting:
     """Follows the accounting of one job."""
 
     def __init__(self, log: Log, place: JobDirectory) -> None:

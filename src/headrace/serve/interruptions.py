@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.engine.accounting import ENDS
 from headrace.jobs.facts.last_run import LastRun
-from headrace.serve.books import Books
+from headrace.serve.books import FollowedAccounting
 
 _COUNTS = ("in", *ENDS)
 
@@ -20,11 +20,11 @@ class Interruptions:
         self._before: dict[str, dict[str, int]] = {}
         self._recovered: dict[str, tuple[int, float]] = {}
 
-    def told(self, run: LastRun | None, books: Books, streams: Collection[str]) -> list[dict[str, Any]]:
+    def told(self, run: LastRun | None, books: FollowedAccounting, streams: Collection[str]) -> list[dict[str, Any]]:
         """Each interruption: when it was, when the first epoch after it was committed, and the counts of the streams at the crash."""
         return [self._one(found, books, streams) for found in (run.interruptions if run is not None else ())]
 
-    def _one(self, found: Mapping[str, Any], books: Books, streams: Collection[str]) -> dict[str, Any]:
+    def _one(self, found: Mapping[str, Any], books: FollowedAccounting, streams: Collection[str]) -> dict[str, Any]:
         name, epochs = found["restarted_at"], books.epochs()
         after = [counts for counts in epochs if counts.epoch > found["epoch"]]
         # Whether the known epochs reach back to the crash.

@@ -23,7 +23,7 @@ from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.plan.windows.kinds import Hopping
-from headrace.serve.books import Books, EpochCounts
+from headrace.serve.books import EpochCounts, FollowedAccounting
 from headrace.serve.event_time import event_time
 from headrace.serve.interruptions import Interruptions
 from headrace.serve.lags import lags_of
@@ -37,7 +37,7 @@ class JobStatus:
 
     def __init__(self, log: Log, place: JobDirectory) -> None:
         self._log, self._place = log, place
-        self._books = Books(log, place)
+        self._books = FollowedAccounting(log, place)
         self._interruptions = Interruptions()
         self._latencies = Latencies(log, place)
 

@@ -11,8 +11,8 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.checkpoint.shard_files import Attempt, ShardFiles, shard_files
-from headrace.checkpoint.shard_state import Stored, attempted, withdrawn
+from headrace.checkpoint.shard_files import ShardFiles, WriterAttempt, shard_files
+from headrace.checkpoint.shard_state import StoredShard, attempted, withdrawn
 from headrace.core import failpoints
 from headrace.engine.accounting import Accounting
 from headrace.engine.level import Shard, operators_of
@@ -102,9 +102,9 @@ class Level(Stage):
         return Writing(self.job)
 
     @property
-    def _attempt(self) -> Attempt:
+    def _attempt(self) -> WriterAttempt:
         context = TaskContext.get()
-        return Attempt(self.job.generation, 0 if context is None else context.taskAttemptId())
+        return WriterAttempt(self.job.generation, 0 if context is None else context.taskAttemptId())
 
     def _files(self, shard: int) -> ShardFiles:
         steps = [name.id for name in self._names.values()]
@@ -130,7 +130,7 @@ class Level(Stage):
         if kept is not None and kept.stored.epoch == epoch:
             return kept
         states = kept.states if kept is not None else {name: self.job.program.operators[name].fresh() for name in self._operators}
-        stored = Stored(self._files(shard), epoch)
+        stored = StoredShard(self._files(shard), epoch)
         for name, state in states.items():
             step, fingerprint = self._names[name]
             state.restore(stored.manifest_of(step, fingerprint), stored.blobs(step))

@@ -8,7 +8,7 @@ import pytest
 from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.jobs.directory import Record
 from headrace.jobs.facts import books as books_module
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.books import JobAccounting
 from headrace.log import Log
 from tests.support.counting import CountingDisk
 
@@ -47,12 +47,12 @@ def test_closed_books_say_what_all_entries_say(log, tmp_path):
         write(log, epoch, random)
         if random.random() < 0.3:
             # An epoch at work is not closed yet.
-            Books(log, "app", RECORD, file).close(epoch - random.randint(0, 1))
-        whole, closed = Books(log, "app", RECORD), Books(log, "app", RECORD, file)
+            JobAccounting(log, "app", RECORD, file).close(epoch - random.randint(0, 1))
+        whole, closed = JobAccounting(log, "app", RECORD), JobAccounting(log, "app", RECORD, file)
         assert closed.totals() == whole.totals()
         assert closed.state() == whole.state() == [{"step": "per_user", "rows": 2 * epoch + 1, "bytes": 200}]
     other = Record("job-2", shards=2, tasks=2, plan=RECORD.plan)
-    assert Books(log, "app", other, file).totals() == []
+    assert JobAccounting(log, "app", other, file).totals() == []
 
 
 def test_a_look_at_closed_books_reads_what_came_since(log, disk, tmp_path):
@@ -60,10 +60,10 @@ def test_a_look_at_closed_books_reads_what_came_since(log, disk, tmp_path):
     for epoch in range(1, 150):
         write(log, epoch, random)
         if epoch in (50, 140):
-            Books(log, "app", RECORD, tmp_path / "books.json").close(epoch)
+            JobAccounting(log, "app", RECORD, tmp_path / "books.json").close(epoch)
         if epoch in (55, 145):
             disk.taken()
-            assert Books(log, "app", RECORD, tmp_path / "books.json").totals()
+            assert JobAccounting(log, "app", RECORD, tmp_path / "books.json").totals()
             costs.append(disk.taken())
     assert costs[1]["map"] <= costs[0]["map"] + 1
     assert costs[1]["bytes read"] <= costs[0]["bytes read"] + 4096
@@ -76,9 +76,9 @@ def test_epochs_that_are_closed_for_long_are_removed_and_still_counted(log, tmp_
     for epoch in range(1, 151):
         write(log, epoch, random)
         if epoch % 10 == 0:
-            Books(log, "app", RECORD, file).close(epoch)
+            JobAccounting(log, "app", RECORD, file).close(epoch)
             segments.append(log.describe("app.accounting")["partitions"][0]["segments"])
-    books = Books(log, "app", RECORD, file)
+    books = JobAccounting(log, "app", RECORD, file)
     random = Random(4)
     taken = sum(random.randint(0, 9) for _ in range(300))
     assert books.totals()[0]["in"] == taken

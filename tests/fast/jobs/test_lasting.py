@@ -10,8 +10,8 @@ import pytest
 
 from headrace.checkpoint.journal import COMMITS, OFFSETS, Journal
 from headrace.checkpoint.referenced_files import StateFiles
-from headrace.checkpoint.shard_files import GRACE, Attempt, all_files, shard_files
-from headrace.checkpoint.shard_state import Stored
+from headrace.checkpoint.shard_files import GRACE, WriterAttempt, all_files, shard_files
+from headrace.checkpoint.shard_state import StoredShard
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.syncing import EPOCHS, EVERY, Lasting
 from tests.support.checkpoints import checkpoint
@@ -28,7 +28,7 @@ class Job:
         self.files = StateFiles(self.place.checkpoint, LEVELS, SHARDS)
         self.lasting = Lasting(self.place, self.files, lambda: self.now)
         self._stored = [
-            Stored(shard_files(self.place.checkpoint, level, shard), 0) for level in range(1, LEVELS + 1) for shard in range(SHARDS)
+            StoredShard(shard_files(self.place.checkpoint, level, shard), 0) for level in range(1, LEVELS + 1) for shard in range(SHARDS)
         ]
 
     def run(self, epochs: int) -> None:
@@ -37,7 +37,7 @@ class Job:
             for stored in self._stored:
                 stored.put(str(epoch), b"blob")
                 stored.delete(str(epoch - 3))
-                stored.finish({}, Attempt())
+                stored.finish({}, WriterAttempt())
             checkpoint(self.place.checkpoint, offsets=range(epoch - 1, epoch), commits=range(epoch - 1, epoch))
 
 

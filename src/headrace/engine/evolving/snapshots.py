@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headrace.engine.flow import Flow
-from headrace.engine.program import Program, Snapshot
+from headrace.engine.program import OutputSnapshot, Program
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ def with_snapshots(program: Program, outputs: Iterable[str], epoch: int) -> Prog
     """A program whose outputs of these names begin in an epoch with all live rows of their table."""
     names = {target for output in outputs for target in (output, f"{output}.exchange")}
     found = {name: _parted(operator.flow, names) for name, operator in program.operators.items()}
-    made = {name: Snapshot(epoch, parts.chosen, parts.rest) for name, parts in found.items() if _leads(parts.chosen)}
+    made = {name: OutputSnapshot(epoch, parts.chosen, parts.rest) for name, parts in found.items() if _leads(parts.chosen)}
     # An exchange passes on what it gets.
     return replace(program, snapshots={name: made[name] for name in made if name not in names})
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headrace.engine.planning.input import Input, Position
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.source_time import EventTime
 
 # The number of records at the end of a partition's range that are observed: all of them in steady operation. Reading every record of a long
@@ -26,7 +26,7 @@ class Times:
     time: EventTime
     limit: int
 
-    def lateness_ahead(self, start: Position, end: Position, seen: Progress, newest: int | None = None) -> dict[int, Lateness]:
+    def lateness_ahead(self, start: Position, end: Position, seen: StreamTime, newest: int | None = None) -> dict[int, Lateness]:
         """The lateness of the newest records between two positions, by partition, after what was seen before."""
         newest = NEWEST if newest is None else newest
         found = {}

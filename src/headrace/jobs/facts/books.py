@@ -41,7 +41,7 @@ class Sums:
     """Epochs, and offsets behind their records."""
 
 
-class Books:
+class JobAccounting:
     """The accounting of one job; without a file, everything in the topic is read."""
 
     def __init__(self, log: Log, app: str, record: Record, file: Path | None = None) -> None:

@@ -18,7 +18,7 @@ from headrace.engine.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.takeover import settled
 from headrace.jobs.evolution.versions import Version
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.books import JobAccounting
 from headrace.jobs.facts.description import description_of
 from headrace.jobs.facts.observer import Observer
 from headrace.jobs.facts.phases import Phases
@@ -62,7 +62,7 @@ class Attempt:
         with self._made(record):
             job = replace(job, generation=self.place.next_run(), planned=self.place.planned())
             holding = Holding(self.place, self.log, tuple(source.name for source in self.plan.sources if source.connector is None))
-            books = Books(self.log, self.plan.name, record, self.place.books)
+            books = JobAccounting(self.log, self.plan.name, record, self.place.books)
             publisher, lasting = Publisher(job, self.place), Lasting(self.place, self._files(record), holding=holding, books=books)
             holding.begin()
             # Epochs that the last run finished and did not publish.

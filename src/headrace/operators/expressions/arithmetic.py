@@ -7,7 +7,7 @@ import polars as pl
 from headrace.operators.expressions import decimals
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient, remainder
-from headrace.operators.expressions.parts import Fault, Made, Part, fault, in_turn, operation, special
+from headrace.operators.expressions.parts import CompiledTerm, Fault, Made, fault, in_turn, operation, special
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT
 from headrace.plan.expressions.nodes import Interval, Kind
@@ -21,7 +21,7 @@ _FORGIVING = {"/": "try_divide", "%": "try_mod"}
 
 
 @operation("+", "-", "*")
-def arithmetic(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def arithmetic(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     left, right = (part.value for part in parts)
     kind = term.kind or BIGINT
     if kinds.decimal(kind):
@@ -35,7 +35,7 @@ def arithmetic(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
     return value.cast(dtype(kind)), [fault(flag, OVERFLOW, term)]
 
 
-def _overflows(sign: str, parts: tuple[Part, ...], values: tuple[pl.Expr, pl.Expr, pl.Expr], kind: Kind) -> pl.Expr:
+def _overflows(sign: str, parts: tuple[CompiledTerm, ...], values: tuple[pl.Expr, pl.Expr, pl.Expr], kind: Kind) -> pl.Expr:
     left, right, value = values
     if sign == "*":
         wide = pl.Int128 if kind == BIGINT else pl.Int64
@@ -49,7 +49,7 @@ def _overflows(sign: str, parts: tuple[Part, ...], values: tuple[pl.Expr, pl.Exp
 
 
 @special("/", "%", "pmod", "div")
-def division(term: Apply, parts: tuple[Part, ...]) -> Part:
+def division(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
     left, right = parts
     kind = left.term.kind or BIGINT
     if kinds.decimal(kind):
@@ -60,10 +60,10 @@ def division(term: Apply, parts: tuple[Part, ...]) -> Part:
         value, own = _whole_division(term, left.value, right.value, kind)
     by_zero = fault((right.value == 0) & left.value.is_not_null(), BY_ZERO, term, _instead(term, left, right))
     # Spark evaluates the divisor first, and the dividend only where the divisor is not null.
-    return Part(term, value, in_turn((right, left)), (by_zero, *own))
+    return CompiledTerm(term, value, in_turn((right, left)), (by_zero, *own))
 
 
-def _instead(term: Apply, left: Part, right: Part) -> str:
+def _instead(term: Apply, left: CompiledTerm, right: CompiledTerm) -> str:
     """The expression to write to get null where the divisor is zero."""
     if term.operation in _FORGIVING:
         return f"; {_FORGIVING[term.operation]}({left.term.text}, {right.term.text}) gives null instead"
@@ -94,19 +94,19 @@ def _whole_division(term: Apply, left: pl.Expr, right: pl.Expr, kind: Kind) -> t
 
 
 @operation("negative")
-def negative(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def negative(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     return _flipped(term, parts[0], -parts[0].value if not isinstance(term.kind, Interval) else -parts[0].value.cast(pl.Int64))
 
 
 @operation("abs")
-def absolute(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def absolute(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     value = parts[0].value
     if isinstance(term.kind, Interval):
         return _flipped(term, parts[0], value.cast(pl.Int64).abs())
     return _flipped(term, parts[0], value.abs())
 
 
-def _flipped(term: Apply, part: Part, value: pl.Expr) -> pl.Expr | Made:
+def _flipped(term: Apply, part: CompiledTerm, value: pl.Expr) -> pl.Expr | Made:
     kind = term.kind or BIGINT
     if kinds.decimal(kind):
         return decimals.flipped(term, part)
@@ -118,21 +118,21 @@ def _flipped(term: Apply, part: Part, value: pl.Expr) -> pl.Expr | Made:
 
 
 @operation("&", "|", "^")
-def bitwise(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def bitwise(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     left, right = (part.value for part in parts)
     return left & right if term.operation == "&" else left | right if term.operation == "|" else left ^ right
 
 
 @operation("~")
-def complement(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def complement(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return -1 - parts[0].value
 
 
 @special("try")
-def forgiving(term: Apply, parts: tuple[Part, ...]) -> Part:
+def forgiving(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
     """The value, or null where the operation itself fails; a failure of its arguments still counts."""
     inner = parts[0]
     if not inner.own:
-        return Part(term, inner.value, inner.inherited)
+        return CompiledTerm(term, inner.value, inner.inherited)
     failed = pl.any_horizontal([found.flag for found in inner.own])
-    return Part(term, pl.when(~failed).then(inner.value), inner.inherited)
+    return CompiledTerm(term, pl.when(~failed).then(inner.value), inner.inherited)

@@ -9,7 +9,7 @@ from headrace.operators.expressions import decimals, floats, readings, writing
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient
-from headrace.operators.expressions.parts import Made, Part, fault, operation
+from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
 from headrace.plan.expressions.nodes import Interval, Kind
@@ -20,7 +20,7 @@ _OVERFLOW = "overflow"
 
 
 @operation("cast")
-def cast(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def cast(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     source, target, value = parts[0].term.kind or kinds.NULL, term.kind or kinds.NULL, parts[0].value
     if source == STRING:
         return readings.read(term, value, target)
@@ -53,7 +53,7 @@ def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) ->
 
 
 @operation("saturated timestamp")
-def saturated(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def saturated(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """A date as a timestamp; beyond the range it stays at the limit."""
     last = (2**63 - 1) // MICROSECONDS_A_DAY
     return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(pl.Datetime("us", "UTC"))

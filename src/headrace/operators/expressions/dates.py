@@ -9,7 +9,7 @@ import polars as pl
 from headrace.operators.expressions import calendar
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.expressions.parts import Fault, Made, Part, fault, operation
+from headrace.operators.expressions.parts import CompiledTerm, Fault, Made, fault, operation
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import DATE
 from headrace.plan.expressions.terms import Apply
@@ -31,46 +31,46 @@ OUT_OF_RANGE = "a moment out of range"
 
 
 @operation("year")
-def year(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def year(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return calendar.year(parts[0].value.cast(pl.Int64)).cast(pl.Int32)
 
 
 @operation(*_FIELDS)
-def field(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def field(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return _FIELDS[term.operation](calendar.in_cycle(parts[0].value.cast(pl.Int64))).cast(pl.Int32)
 
 
 @operation("hour", "minute", "second")
-def clock(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def clock(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     unit = _MICROSECONDS[term.operation]
     whole = parts[0].value.cast(pl.Int64).floordiv(unit)
     return (whole - whole.floordiv(24 if term.operation == "hour" else 60) * (24 if term.operation == "hour" else 60)).cast(pl.Int32)
 
 
 @operation("unix_date")
-def unix_date(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def unix_date(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return parts[0].value.cast(pl.Int32)
 
 
 @operation("date_from_unix_date")
-def from_days(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def from_days(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return parts[0].value.cast(pl.Date)
 
 
 @operation("unix_seconds", "unix_millis", "unix_micros")
-def since_1970(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def since_1970(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     step = 1_000_000 // _PER_SECOND[term.operation.removeprefix("unix_")]
     return parts[0].value.cast(pl.Int64).floordiv(step)
 
 
 @operation("unix_timestamp")
-def unix_timestamp(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def unix_timestamp(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """Truncated toward 1970, unlike unix_seconds."""
     return parts[0].value.cast(pl.Int64).truncdiv(1_000_000)
 
 
 @operation("timestamp_seconds", "timestamp_millis", "timestamp_micros")
-def from_number(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def from_number(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     step = 1_000_000 // _PER_SECOND[term.operation.removeprefix("timestamp_")]
     number = parts[0].value
     misses = (number > (2**63 - 1) // step) | (number < -(2**63 // step))
@@ -88,13 +88,13 @@ def _as_date(days: pl.Expr, term: Apply) -> Made:
 
 
 @operation("date_add", "date_sub")
-def moved_by_days(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def moved_by_days(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     start, days = (part.value.cast(pl.Int64) for part in parts)
     return _wrapped(start + days if term.operation == "date_add" else start - days)
 
 
 @operation("date + days", "date - days")
-def moved_by_interval_days(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def moved_by_interval_days(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     start = parts[0].value.cast(pl.Int64)
     days = parts[1].value.cast(pl.Int64).truncdiv(MICROSECONDS_A_DAY)
     return _wrapped(start + days if term.operation == "date + days" else start - days)
@@ -106,7 +106,7 @@ def _wrapped(days: pl.Expr) -> pl.Expr:
 
 
 @operation("moment + interval", "moment - interval")
-def moved_by_interval(term: Apply, parts: tuple[Part, ...]) -> Made:
+def moved_by_interval(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     start, length = (part.value.cast(pl.Int64) for part in parts)
     if term.operation == "moment + interval":
         total = start + length
@@ -118,7 +118,7 @@ def moved_by_interval(term: Apply, parts: tuple[Part, ...]) -> Made:
 
 
 @operation("moment + months", "moment - months")
-def moved_by_months(term: Apply, parts: tuple[Part, ...]) -> Made:
+def moved_by_months(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     months = parts[1].value.cast(pl.Int64) * (1 if term.operation == "moment + months" else -1)
     start = parts[0].value
     if term.kind == DATE:
@@ -131,12 +131,12 @@ def moved_by_months(term: Apply, parts: tuple[Part, ...]) -> Made:
 
 
 @operation("add_months")
-def add_months(term: Apply, parts: tuple[Part, ...]) -> Made:
+def add_months(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     return _as_date(calendar.add_months(*(part.value.cast(pl.Int64) for part in parts)), term)
 
 
 @operation("moment - moment")
-def difference(term: Apply, parts: tuple[Part, ...]) -> Made:
+def difference(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     left, right = (part.value.cast(pl.Int64) for part in parts)
     if parts[0].term.kind == DATE:
         days = left - right
@@ -147,26 +147,26 @@ def difference(term: Apply, parts: tuple[Part, ...]) -> Made:
 
 
 @operation("datediff")
-def days_between(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def days_between(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     left, right = (part.value.cast(pl.Int32) for part in parts)
     return left - right
 
 
 @operation("last_day")
-def last_day(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def last_day(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     days = parts[0].value.cast(pl.Int64)
     return _wrapped(calendar.moved_in_cycle(days, calendar.in_cycle(days).dt.month_end()))
 
 
 @operation("trunc")
-def truncate_date(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def truncate_date(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     unit = str(term.options[0])
     first = _first_day(parts[0].value.cast(pl.Int64), unit)
     return _as_date(first, term) if unit == "quarter" else _wrapped(first)
 
 
 @operation("date_trunc")
-def truncate_time(term: Apply, parts: tuple[Part, ...]) -> Made:
+def truncate_time(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     unit = str(term.options[0])
     number = parts[0].value.cast(pl.Int64)
     if unit in _MICROSECONDS:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import staged
-from headrace.operators.expressions.parts import Fault, Part, fault
+from headrace.operators.expressions.parts import CompiledTerm, Fault, fault
 from headrace.plan.expressions.kinds import BIGINT, as_decimal
 from headrace.plan.expressions.terms import Apply
 
@@ -38,13 +38,13 @@ def rescaled(digits: pl.Expr, by: int) -> pl.Expr:
     return digits if by == 0 else digits * number(10**by)
 
 
-def _operands(parts: tuple[Part, ...]) -> tuple[pl.Expr, pl.Expr, int, int]:
+def _operands(parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, pl.Expr, int, int]:
     left, right = (as_decimal(part.term.kind or BIGINT) for part in parts)
     one, two = (unscaled(part.value) for part in parts)
     return one, two, left.scale, right.scale
 
 
-def arithmetic(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def arithmetic(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """+, - and * where the result has at most 38 digits, so that nothing overflows or is rounded."""
     one, two, scale_one, scale_two = _operands(parts)
     kind = as_decimal(term.kind or BIGINT)
@@ -54,7 +54,7 @@ def arithmetic(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
     return scaled(one + two if term.operation == "+" else one - two, kind)
 
 
-def division(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, list[Fault]]:
+def division(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, list[Fault]]:
     """/, %, pmod and div; null where the divisor is zero, which the caller reports, and where the result does not fit."""
     one, two, scale_one, scale_two = _operands(parts)
     kind = term.kind or BIGINT
@@ -103,7 +103,7 @@ def fitting(frame: pl.LazyFrame, kind: pa.Decimal128Type) -> pl.LazyFrame:
     return frame.with_columns(fitted(pl.col("value"), kind)[0].alias("value"))
 
 
-def flipped(term: Apply, part: Part) -> pl.Expr:
+def flipped(term: Apply, part: CompiledTerm) -> pl.Expr:
     """Minus a decimal, or its absolute value: both always fit."""
     digits = unscaled(part.value)
     return scaled(digits.abs() if term.operation == "abs" else number(0) - digits, as_decimal(term.kind or BIGINT))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from headrace.operators.expressions import letters
-from headrace.operators.expressions.parts import Part, operation
+from headrace.operators.expressions.parts import CompiledTerm, operation
 from headrace.plan.expressions.patterns import LINE_END
 from headrace.plan.expressions.terms import Apply
 
 
 @operation("like", "ilike")
-def like(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def like(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     shape, pattern = (str(option) for option in term.options)
     text = letters.lower(parts[0].value) if term.operation == "ilike" else parts[0].value
     if shape == "is":
@@ -24,7 +24,7 @@ def like(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("rlike")
-def rlike(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def rlike(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     pattern, dollar = str(term.options[0]), bool(term.options[1])
     text = parts[0].value
     found = text.str.contains(pattern)
@@ -35,7 +35,7 @@ def rlike(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("regexp_extract")
-def extract(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def extract(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """A group that was not part of the match is empty text, and so is everything where there was none."""
     pattern, group = str(term.options[0]), int(str(term.options[1]))
     text = parts[0].value
@@ -43,6 +43,6 @@ def extract(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("regexp_replace")
-def replace(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def replace(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     pattern, new = (str(option) for option in term.options)
     return parts[0].value.str.replace_all(pattern, new)

@@ -8,14 +8,14 @@ import pyarrow as pa
 from headrace.operators.expressions import decimals, floats
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import staged
-from headrace.operators.expressions.parts import Made, Part, fault, operation
+from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, as_decimal
 from headrace.plan.expressions.terms import Apply
 
 
 @operation("round", "bround")
-def rounded(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def rounded(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     """`bround` rounds a half to the even neighbor."""
     after, source, value = int(str(term.options[0])), parts[0].term.kind, parts[0].value
     if kinds.floating(source or kinds.NULL):
@@ -39,7 +39,7 @@ def rounded(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
 
 
 @operation("floor", "ceil")
-def to_whole(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def to_whole(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     source, value = parts[0].term.kind, parts[0].value
     if isinstance(source, pa.Decimal128Type):
         digits, step = decimals.unscaled(value), decimals.number(10**source.scale)

@@ -7,7 +7,7 @@ import polars as pl
 from headrace.operators.expressions import calendar
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.kernels import staged
-from headrace.operators.expressions.parts import Made, Part, fault, operation
+from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
 from headrace.plan.expressions.terms import Apply
 
 _MICROSECONDS = {
@@ -18,7 +18,7 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 @operation("timestampadd")
-def add(term: Apply, parts: tuple[Part, ...]) -> Made:
+def add(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     unit = str(term.options[0])
     start, number = (part.value.cast(pl.Int64) for part in parts)
     days = start.floordiv(MICROSECONDS_A_DAY)
@@ -32,7 +32,7 @@ def add(term: Apply, parts: tuple[Part, ...]) -> Made:
 
 
 @operation("timestampdiff")
-def difference(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def difference(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     unit = str(term.options[0])
     start, end = (part.value.cast(pl.Int64) for part in parts)
     if unit in _MONTHS:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.expressions import letters
-from headrace.operators.expressions.parts import Made, Part, all_of, fault, in_turn, operation, special
+from headrace.operators.expressions.parts import CompiledTerm, Made, all_of, fault, in_turn, operation, special
 from headrace.plan.expressions.terms import Apply
 
 _LAST = 2**31 - 1
@@ -17,47 +17,47 @@ def _whole(value: pl.Expr) -> pl.Expr:
     return value.cast(pl.Int64)
 
 
-def _given(parts: Sequence[Part], value: pl.Expr) -> pl.Expr:
+def _given(parts: Sequence[CompiledTerm], value: pl.Expr) -> pl.Expr:
     """The value where none of the parts is null: polars treats a null length or set of characters as the default."""
     present = [part.present for part in parts if part.present is not None]
     return pl.when(pl.all_horizontal(present)).then(value) if present else value
 
 
 @operation("upper")
-def upper(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def upper(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return parts[0].value.str.to_uppercase()
 
 
 @operation("lower")
-def lower(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def lower(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return letters.lower(parts[0].value)
 
 
 @operation("reverse")
-def reverse(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def reverse(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     # str.reverse keeps accents with their letters; Spark reverses code points.
     return parts[0].value.str.split("").list.reverse().list.join("")
 
 
 @operation("trim", "ltrim", "rtrim")
-def trim(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def trim(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     text = parts[0].value.str
     cut = {"trim": text.strip_chars, "ltrim": text.strip_chars_start, "rtrim": text.strip_chars_end}[term.operation]
     return cut(" ") if len(parts) == 1 else _given(parts[1:], cut(parts[1].value))
 
 
 @operation("length")
-def length(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def length(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return parts[0].value.str.len_chars().cast(pl.Int32)
 
 
 @operation("octet_length", "bit_length")
-def byte_length(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def byte_length(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return parts[0].value.str.len_bytes().cast(pl.Int32) * (8 if term.operation == "bit_length" else 1)
 
 
 @operation("ascii")
-def ascii_code(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def ascii_code(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """The number of the first character, assembled from its UTF-8 bytes."""
     data = parts[0].value.cast(pl.Binary)
     first, second, third, fourth = (data.bin.get(place, null_on_oob=True).cast(pl.Int32) for place in range(4))
@@ -71,7 +71,7 @@ def ascii_code(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("substring")
-def substring(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def substring(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """From the first character as 1, from the end when negative; 0 counts as 1."""
     text, start = parts[0].value, parts[1].value
     first, count = parts[1].constant, parts[2].constant if len(parts) == 3 else _LAST
@@ -84,7 +84,7 @@ def substring(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("left", "right")
-def side(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def side(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     text, count = parts[0].value, _whole(parts[1].value).clip(0)
     if term.operation == "left":
         return _given(parts[1:], text.str.slice(0, count))
@@ -93,7 +93,7 @@ def side(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("repeat")
-def repeat(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def repeat(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     text, count = parts[0].value, parts[1].value.clip(0)
     return _given(parts, text.repeat_by(count).list.join(""))
 
@@ -106,12 +106,12 @@ def _place(text: pl.Expr, part: pl.Expr) -> pl.Expr:
 
 
 @operation("instr")
-def instr(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def instr(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     return _place(parts[0].value, parts[1].value)
 
 
 @special("locate")
-def locate(term: Apply, parts: tuple[Part, ...]) -> Part:
+def locate(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
     """Like instr from a place on; a place before the first returns 0, and so does a null place."""
     text, part, start = (one.value for one in parts)
     rest = text.str.slice((_whole(start) - 1).clip(0))
@@ -124,17 +124,17 @@ def locate(term: Apply, parts: tuple[Part, ...]) -> Part:
         .when(found > 0).then(found + start - 1)
         .otherwise(0)
     )  # fmt: skip
-    return Part(term, value.cast(pl.Int32), all_of(parts))
+    return CompiledTerm(term, value.cast(pl.Int32), all_of(parts))
 
 
 @operation("replace")
-def replace(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def replace(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     old, new = (str(option) for option in term.options)
     return parts[0].value.str.replace_all(old, new, literal=True) if old else parts[0].value
 
 
 @operation("translate")
-def translate(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def translate(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     source, target = (str(option) for option in term.options)
     table: dict[str, str] = {}
     for place, sign in enumerate(source):
@@ -143,7 +143,7 @@ def translate(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("split_part")
-def split_part(term: Apply, parts: tuple[Part, ...]) -> Made:
+def split_part(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     text, separator, number = (part.value for part in parts)
     pieces = pl.when(separator.str.len_bytes() > 0).then(text.str.split(separator)).otherwise(pl.concat_list([text]))
     at = pl.when(number > 0).then(_whole(number) - 1).otherwise(_whole(number))
@@ -153,7 +153,7 @@ def split_part(term: Apply, parts: tuple[Part, ...]) -> Made:
 
 
 @operation("split")
-def split(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def split(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     separator, limit = str(term.options[0]), int(str(term.options[1]))
     text = parts[0].value
     if limit <= 0:
@@ -167,7 +167,7 @@ def split(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("startswith", "endswith", "contains")
-def holds(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def holds(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     text, part = parts[0].value, parts[1].value
     if term.operation == "startswith":
         return text.str.starts_with(part)
@@ -175,7 +175,7 @@ def holds(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @operation("lpad", "rpad")
-def pad(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def pad(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     width, padding = max(0, int(str(term.options[0]))), str(term.options[1])
     text = parts[0].value
     cut = text.str.slice(0, width)
@@ -188,17 +188,17 @@ def pad(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
 
 
 @special("concat")
-def concat(term: Apply, parts: tuple[Part, ...]) -> Part:
-    return Part(term, pl.concat_str([part.value for part in parts]), in_turn(parts))
+def concat(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
+    return CompiledTerm(term, pl.concat_str([part.value for part in parts]), in_turn(parts))
 
 
 @special("concat_ws")
-def concat_ws(term: Apply, parts: tuple[Part, ...]) -> Part:
+def concat_ws(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
     separator, *texts = parts
     if not texts:
-        return Part(term, pl.when(separator.value.is_not_null()).then(pl.lit("")), all_of(parts))
+        return CompiledTerm(term, pl.when(separator.value.is_not_null()).then(pl.lit("")), all_of(parts))
     if isinstance(separator.constant, str):
         joined = pl.concat_str([text.value for text in texts], separator=separator.constant, ignore_nulls=True)
-        return Part(term, joined, all_of(parts))
+        return CompiledTerm(term, joined, all_of(parts))
     joined = pl.concat_list([text.value for text in texts]).list.drop_nulls().list.join(separator.value)
-    return Part(term, pl.when(separator.value.is_not_null()).then(joined), all_of(parts))
+    return CompiledTerm(term, pl.when(separator.value.is_not_null()).then(joined), all_of(parts))

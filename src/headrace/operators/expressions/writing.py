@@ -12,7 +12,7 @@ import polars as pl
 from headrace.operators.expressions import calendar
 from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.kernels import staged
-from headrace.operators.expressions.parts import Part, operation
+from headrace.operators.expressions.parts import CompiledTerm, operation
 from headrace.plan.expressions.terms import Apply
 
 
@@ -67,7 +67,7 @@ def _fraction(micros: pl.Series) -> pl.Series:
 
 
 @operation("date_format")
-def date_format(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def date_format(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """The parts of a format, joined; a part that begins with a quote is plain text."""
     formats = [str(option) for option in term.options]
 

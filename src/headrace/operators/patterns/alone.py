@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.operators.patterns.lockstep import Restarts
-from headrace.operators.patterns.rows import Cursors, Rows
+from headrace.operators.patterns.lockstep import SearchStarts
+from headrace.operators.patterns.rows import SearchCursors, SearchRows
 from headrace.operators.patterns.searches import FAILED, FOUND, RUNNING, Searches
 
 Steps = list[tuple[int, int]]
@@ -38,7 +38,7 @@ class _Here:
 class Alone:
     """Searches of single keys, in plain Python: cheaper than columns of one row."""
 
-    def __init__(self, searches: Searches, rows: Rows, cursors: Cursors, restarts: Restarts, after: int) -> None:
+    def __init__(self, searches: Searches, rows: SearchRows, cursors: SearchCursors, restarts: SearchStarts, after: int) -> None:
         self._searches, self._rows, self._cursors, self._restarts, self._after = searches, rows, cursors, restarts, after
 
     def run(self, key: int, most: int, following: Callable[[Steps, int], int]) -> tuple[list[Candidate], bool]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from headrace.core.schema import quoted
 from headrace.operators.aggregates.arguments import aggregate_of
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import FAULT, finishes, partial
 from headrace.operators.changes import TIME
 from headrace.operators.expressions import Compiled
@@ -99,7 +99,7 @@ class _Ready:
 
     row: Compiled | None = None
     kind: pl.DataType | None = None
-    aggregate: Aggregate | None = None
+    aggregate: EvaluatedCall | None = None
     arguments: tuple[tuple[str, Compiled], ...] = ()
 
     def gathered(self, rows: pl.DataFrame, taken: np.ndarray, places: np.ndarray) -> tuple[pl.Series, pl.Series | None]:

@@ -19,7 +19,7 @@ from headrace.operators.process.vectorized import Vectorized
 from headrace.operators.process.work import DUE, KEPT, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.process import IN_TIME, Process
 
@@ -53,7 +53,7 @@ class Runs(Protocol):
     def run(self, work: Work) -> Done: ...
 
 
-class Processing(Memories):
+class Processing(SeveralStates):
     """The events of one shard that wait for the watermark, and a row for each key with its state and timers."""
 
     def __init__(self, spec: ProcessSpec) -> None:

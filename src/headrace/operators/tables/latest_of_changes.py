@@ -35,11 +35,11 @@ class CandidateSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self) -> Candidates:
-        return Candidates(self)
+    def fresh(self) -> LatestOfChanges:
+        return LatestOfChanges(self)
 
 
-class Candidates(KeyedTable):
+class LatestOfChanges(KeyedTable):
     """The records of one shard, and the latest live one of each key."""
 
     def __init__(self, spec: CandidateSpec) -> None:

@@ -18,7 +18,7 @@ from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcom
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.tables.moved_top import EMITTED, Emitted
 from headrace.operators.tables.top_cache import Front, Order, groups_of_rows
@@ -77,7 +77,7 @@ class TopSpec:
         return pl.lit(False) if self.final is None else pl.col(TIME) + self.final < moment
 
 
-class Tops(Memories):
+class Tops(SeveralStates):
     """The rows of one shard, and the best of each group."""
 
     def __init__(self, spec: TopSpec) -> None:
@@ -140,7 +140,7 @@ class Tops(Memories):
         return self._state.where(pl.lit(True))
 
 
-class ColocatedTops(Memories):
+class ColocatedTops(SeveralStates):
     """The best rows of one shard of the table directly before it. Only cached rows are kept here."""
 
     def __init__(self, spec: TopSpec) -> None:

@@ -20,7 +20,7 @@ from headrace.operators.user_errors import raised
 CELL = "_cell"
 
 
-class Layout(Protocol):
+class WindowLayout(Protocol):
     """The windows of event times, in microseconds."""
 
     def bounds(self, times: pl.Series) -> tuple[pl.Series, pl.Series]:

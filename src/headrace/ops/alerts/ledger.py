@@ -27,7 +27,7 @@ _FAR = 60.0
 
 
 @dataclass
-class Ledger:
+class AlertLedger:
     """What is known of the alerts of one job."""
 
     holding: dict[str, float] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Ledger:
 
 
 @contextmanager
-def held(place: JobDirectory) -> Iterator[Ledger | None]:
+def held(place: JobDirectory) -> Iterator[AlertLedger | None]:
     """The ledger, for whoever comes first; None while another process has it. It is written when the block ends."""
     lock = PosixLock(place.path / _LOCK)
     taken = lock.acquire(wait=False)
@@ -93,13 +93,13 @@ def held(place: JobDirectory) -> Iterator[Ledger | None]:
         lock.rest()
 
 
-def ledger_of(place: JobDirectory) -> Ledger:
+def ledger_of(place: JobDirectory) -> AlertLedger:
     """The ledger as it was last written."""
     file = place.path / _FILE
-    return Ledger(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else Ledger()
+    return AlertLedger(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else AlertLedger()
 
 
-def write(place: JobDirectory, ledger: Ledger) -> None:
+def write(place: JobDirectory, ledger: AlertLedger) -> None:
     replace_text(place.path / _FILE, json.dumps(asdict(ledger)))
 
 

@@ -21,7 +21,7 @@ NO_TIME = EpochTime(1, BEGINNING, BEGINNING)
 _CHUNK = 20_000
 
 
-class Candidates:
+class CandidateSearch:
     """Looks for records of a program's streams; `wanted` are columns of the view's key with their values."""
 
     def __init__(self, program: Program, log: Log, wanted: Mapping[str, pa.Scalar]) -> None:

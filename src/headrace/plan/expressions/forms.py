@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.core.schema import TIMESTAMP
 from headrace.plan.expressions import intervals
 from headrace.plan.expressions.moments import read_date, read_timestamp
-from headrace.plan.expressions.nodes import Call, Case, Cast, Literal, Node, Scalar
+from headrace.plan.expressions.nodes import Case, Cast, FunctionCall, Literal, Scalar, SyntaxNode
 from headrace.plan.expressions.problems import syntax_error
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _signed(sign: str, number: str) -> str:
     return bare
 
 
-def _cast(grammar: Grammar) -> Node:
+def _cast(grammar: Grammar) -> SyntaxNode:
     start = grammar.token.start
     safe = grammar.take().text.lower() == "try_cast"
     grammar.expect("(")
@@ -92,15 +92,15 @@ def _cast(grammar: Grammar) -> Node:
     return Cast(grammar.since(start), operand, kind, safe)
 
 
-def _case(grammar: Grammar) -> Node:
+def _case(grammar: Grammar) -> SyntaxNode:
     start = grammar.take().start
     operand = None if grammar.token.says("when") else grammar.expression()
-    branches: list[tuple[Node, Node]] = []
+    branches: list[tuple[SyntaxNode, SyntaxNode]] = []
     while grammar.accept("when"):
         begin = grammar.token.start
         condition = grammar.expression()
         if operand is not None:
-            condition = Call(grammar.since(begin), "=", (operand, condition))
+            condition = FunctionCall(grammar.since(begin), "=", (operand, condition))
         grammar.expect("then")
         branches.append((condition, grammar.expression()))
     if not branches:
@@ -110,7 +110,7 @@ def _case(grammar: Grammar) -> Node:
     return Case(grammar.since(start), tuple(branches), otherwise)
 
 
-def _extract(grammar: Grammar) -> Node:
+def _extract(grammar: Grammar) -> SyntaxNode:
     start = grammar.take().start
     grammar.expect("(")
     field = grammar.name().lower()
@@ -119,10 +119,10 @@ def _extract(grammar: Grammar) -> Node:
     grammar.expect("from")
     operand = grammar.expression()
     grammar.expect(")")
-    return Call(grammar.since(start), _EXTRACTED[field], (operand,))
+    return FunctionCall(grammar.since(start), _EXTRACTED[field], (operand,))
 
 
-def _position(grammar: Grammar) -> Node:
+def _position(grammar: Grammar) -> SyntaxNode:
     start = grammar.take().start
     grammar.expect("(")
     arguments = [grammar.value()]
@@ -130,10 +130,10 @@ def _position(grammar: Grammar) -> Node:
         return _rest(grammar, start, "position", arguments)
     arguments.append(grammar.value())
     grammar.expect(")")
-    return Call(grammar.since(start), "position", tuple(arguments))
+    return FunctionCall(grammar.since(start), "position", tuple(arguments))
 
 
-def _substring(grammar: Grammar) -> Node:
+def _substring(grammar: Grammar) -> SyntaxNode:
     start = grammar.token.start
     name = grammar.take().text.lower()
     grammar.expect("(")
@@ -144,17 +144,17 @@ def _substring(grammar: Grammar) -> Node:
     if grammar.accept("for"):
         arguments.append(grammar.value())
     grammar.expect(")")
-    return Call(grammar.since(start), name, tuple(arguments))
+    return FunctionCall(grammar.since(start), name, tuple(arguments))
 
 
-def _rest(grammar: Grammar, start: int, name: str, arguments: list[Node]) -> Node:
+def _rest(grammar: Grammar, start: int, name: str, arguments: list[SyntaxNode]) -> SyntaxNode:
     while grammar.accept(","):
         arguments.append(grammar.expression())
     grammar.expect(")")
-    return Call(grammar.since(start), name, tuple(arguments))
+    return FunctionCall(grammar.since(start), name, tuple(arguments))
 
 
-def _trim(grammar: Grammar) -> Node:
+def _trim(grammar: Grammar) -> SyntaxNode:
     start = grammar.take().start
     grammar.expect("(")
     side = grammar.take().text.lower() if grammar.token.says("both", "leading", "trailing") else None
@@ -169,10 +169,10 @@ def _trim(grammar: Grammar) -> Node:
         characters = first
     operand = grammar.expression()
     grammar.expect(")")
-    return Call(grammar.since(start), name, (operand,) if characters is None else (characters, operand))
+    return FunctionCall(grammar.since(start), name, (operand,) if characters is None else (characters, operand))
 
 
-FORMS: dict[str, Callable[[Grammar], Node]] = {
+FORMS: dict[str, Callable[[Grammar], SyntaxNode]] = {
     "case": _case, "cast": _cast, "try_cast": _cast, "extract": _extract, "position": _position,
     "substring": _substring, "substr": _substring, "trim": _trim,
 }  # fmt: skip

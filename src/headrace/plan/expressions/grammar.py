@@ -11,9 +11,9 @@ from headrace.core.errors import SchemaError
 from headrace.core.schema import data_type
 from headrace.plan.expressions.forms import FORMS, TYPED_LITERALS, interval, typed_literal
 from headrace.plan.expressions.literals import boolean, hexadecimal, nothing, number, string
-from headrace.plan.expressions.nodes import Call, Cast, Column, Literal, Member, Named, Node, Star
+from headrace.plan.expressions.nodes import Cast, ColumnName, FunctionCall, Literal, Member, NamedArgument, Star, SyntaxNode
 from headrace.plan.expressions.problems import syntax_error
-from headrace.plan.expressions.reader import Reader
+from headrace.plan.expressions.reader import TokenReader
 
 # From the weakest to the strongest. Spark's comparisons are ordinary left-associative operators, weaker than `|`.
 _LEVELS: tuple[tuple[str, ...], ...] = (
@@ -49,31 +49,31 @@ _NEVER_A_COLUMN = {
 }
 
 
-class Grammar(Reader):
+class Grammar(TokenReader):
     """A reader of one expression; each method reads one rule of the grammar."""
 
-    def expression(self) -> Node:
+    def expression(self) -> SyntaxNode:
         return self._either("or", self._conjunction)
 
-    def _conjunction(self) -> Node:
+    def _conjunction(self) -> SyntaxNode:
         return self._either("and", self._negation)
 
-    def _either(self, word: str, operand: Callable[[], Node]) -> Node:
+    def _either(self, word: str, operand: Callable[[], SyntaxNode]) -> SyntaxNode:
         start = self.token.start
         left = operand()
         while self.accept(word):
             right = operand()
-            left = Call(self.since(start), word, (left, right))
+            left = FunctionCall(self.since(start), word, (left, right))
         return left
 
-    def _negation(self) -> Node:
+    def _negation(self) -> SyntaxNode:
         start = self.token.start
         if self.accept("not") or self.accept("!"):
             operand = self._negation()
-            return Call(self.since(start), "not", (operand,))
+            return FunctionCall(self.since(start), "not", (operand,))
         return self._predicate()
 
-    def _predicate(self) -> Node:
+    def _predicate(self) -> SyntaxNode:
         start = self.token.start
         operand = self.value()
         if self.accept("is"):
@@ -84,59 +84,59 @@ class Grammar(Reader):
         found = self._range(start, operand)
         if found is None:
             return operand
-        return Call(found.span, "not", (found,)) if negated else found
+        return FunctionCall(found.span, "not", (found,)) if negated else found
 
-    def _is(self, start: int, operand: Node) -> Node:
+    def _is(self, start: int, operand: SyntaxNode) -> SyntaxNode:
         negated = self.accept("not")
         if self.accept("null") or self.accept("unknown"):
-            return Call(self.since(start), "is not null" if negated else "is null", (operand,))
+            return FunctionCall(self.since(start), "is not null" if negated else "is null", (operand,))
         if self.accept("distinct", "from"):
             other = self.value()
-            found = Call(self.since(start), "<=>", (operand, other))
-            return found if negated else Call(found.span, "not", (found,))
+            found = FunctionCall(self.since(start), "<=>", (operand, other))
+            return found if negated else FunctionCall(found.span, "not", (found,))
         if self.token.says("true", "false"):
             truth = boolean(self.take())
-            found = Call(self.since(start), "<=>", (operand, truth))
-            return Call(found.span, "not", (found,)) if negated else found
+            found = FunctionCall(self.since(start), "<=>", (operand, truth))
+            return FunctionCall(found.span, "not", (found,)) if negated else found
         raise self.wrong("expected null, true, false, unknown or distinct from")
 
-    def _range(self, start: int, operand: Node) -> Node | None:
+    def _range(self, start: int, operand: SyntaxNode) -> SyntaxNode | None:
         if self.accept("between"):
             low = self.value()
             self.expect("and")
             high = self.value()
-            return Call(self.since(start), "between", (operand, low, high))
+            return FunctionCall(self.since(start), "between", (operand, low, high))
         if self.accept("in"):
             self.expect("(")
             items = self._closed_list()
-            return Call(self.since(start), "in", (operand, *items))
+            return FunctionCall(self.since(start), "in", (operand, *items))
         if self.accept("rlike") or self.accept("regexp"):
             pattern = self.value()
-            return Call(self.since(start), "rlike", (operand, pattern))
+            return FunctionCall(self.since(start), "rlike", (operand, pattern))
         if self.token.says("like", "ilike"):
             return self._like(start, operand)
         return None
 
-    def _like(self, start: int, operand: Node) -> Node:
+    def _like(self, start: int, operand: SyntaxNode) -> SyntaxNode:
         name = self.take().text.lower()
         if self.token.says("any", "some", "all") and self.after().says("("):
             every = self.take().text.lower() == "all"
             self.take()
             patterns = self._closed_list()
-            tests: list[Node] = [Call(self.since(start), name, (operand, pattern)) for pattern in patterns]
+            tests: list[SyntaxNode] = [FunctionCall(self.since(start), name, (operand, pattern)) for pattern in patterns]
             joined = tests[0]
             for test in tests[1:]:
-                joined = Call(self.since(start), "and" if every else "or", (joined, test))
+                joined = FunctionCall(self.since(start), "and" if every else "or", (joined, test))
             return joined
         pattern = self.value()
         if not self.accept("escape"):
-            return Call(self.since(start), name, (operand, pattern))
+            return FunctionCall(self.since(start), name, (operand, pattern))
         if self.token.kind != "string":
             raise self.wrong("expected the escape character in quotes")
         escape = string(self.take())
-        return Call(self.since(start), name, (operand, pattern, escape))
+        return FunctionCall(self.since(start), name, (operand, pattern, escape))
 
-    def value(self, level: int = 0) -> Node:
+    def value(self, level: int = 0) -> SyntaxNode:
         """An expression of the given binding strength or stronger, without `and`, `or`, `not` and predicates."""
         if level == len(_LEVELS):
             return self._unary()
@@ -145,10 +145,10 @@ class Grammar(Reader):
         while self.token.says(*_LEVELS[level]):
             sign = self.take().text.lower()
             right = self.value(level + 1)
-            left = Call(self.since(start), _SAME.get(sign, sign), (left, right))
+            left = FunctionCall(self.since(start), _SAME.get(sign, sign), (left, right))
         return left
 
-    def _unary(self) -> Node:
+    def _unary(self) -> SyntaxNode:
         start = self.token.start
         if self.token.says("-") and self.after().kind == "number":
             minus = self.take()
@@ -156,10 +156,10 @@ class Grammar(Reader):
         if self.token.says("-", "+", "~"):
             sign = self.take().text
             operand = self._unary()
-            return Call(self.since(start), _UNARY[sign], (operand,))
+            return FunctionCall(self.since(start), _UNARY[sign], (operand,))
         return self._postfix(start, self._primary())
 
-    def _postfix(self, start: int, node: Node) -> Node:
+    def _postfix(self, start: int, node: SyntaxNode) -> SyntaxNode:
         while True:
             if self.accept("::"):
                 kind = self.data_type()
@@ -167,15 +167,19 @@ class Grammar(Reader):
             elif self.accept("["):
                 index = self.value()
                 self.expect("]")
-                node = Call(self.since(start), "[]", (node, index))
+                node = FunctionCall(self.since(start), "[]", (node, index))
             elif self.token.says(".") and not self.after().says("*"):
                 self.take()
                 name = self.name()
-                node = Column(self.since(start), (*node.parts, name)) if isinstance(node, Column) else Member(self.since(start), node, name)
+                node = (
+                    ColumnName(self.since(start), (*node.parts, name))
+                    if isinstance(node, ColumnName)
+                    else Member(self.since(start), node, name)
+                )
             else:
                 return node
 
-    def _primary(self) -> Node:
+    def _primary(self) -> SyntaxNode:
         token = self.token
         if token.kind == "number":
             return number(self.take(), self)
@@ -187,7 +191,7 @@ class Grammar(Reader):
             return self._parenthesis()
         if token.kind == "quoted":
             self.take()
-            return Column(self.since(token.start), (token.text,))
+            return ColumnName(self.since(token.start), (token.text,))
         if token.kind == "word":
             return self._worded()
         raise self.wrong("expected a value")
@@ -200,14 +204,14 @@ class Grammar(Reader):
             text += self.take().text
         return Literal(self.since(start), text, first.kind)
 
-    def _parenthesis(self) -> Node:
+    def _parenthesis(self) -> SyntaxNode:
         start = self.take().start
         items = self._closed_list()
         if len(items) == 1:
             return items[0]
-        return Call(self.since(start), "struct", tuple(items))
+        return FunctionCall(self.since(start), "struct", tuple(items))
 
-    def _worded(self) -> Node:
+    def _worded(self) -> SyntaxNode:
         token = self.token
         word = token.text.lower()
         if word in ("true", "false") and not self.after().says("(", "."):
@@ -225,22 +229,22 @@ class Grammar(Reader):
         if word in _NEVER_A_COLUMN:
             raise self.wrong("expected a value")
         self.take()
-        return Column(self.since(token.start), (token.text,))
+        return ColumnName(self.since(token.start), (token.text,))
 
-    def _call(self) -> Node:
+    def _call(self) -> SyntaxNode:
         start = self.token.start
         name = self.take().text.lower()
         self.take()
         if name == "count" and self.accept("*", ")"):
-            return self._chosen(Call(self.since(start), name, ()))
+            return self._chosen(FunctionCall(self.since(start), name, ()))
         distinct = self.accept("distinct")
         arguments = () if self.accept(")") else tuple(self._closed_list(named=name == "struct"))
-        if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], Column):
+        if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], ColumnName):
             unit = Literal(arguments[0].span, arguments[0].name.lower(), pa.string())
-            return Call(self.since(start), _WITH_UNIT[name], (unit, *arguments[1:]))
-        return self._chosen(Call(self.since(start), name, arguments, distinct))
+            return FunctionCall(self.since(start), _WITH_UNIT[name], (unit, *arguments[1:]))
+        return self._chosen(FunctionCall(self.since(start), name, arguments, distinct))
 
-    def _chosen(self, call: Call) -> Call:
+    def _chosen(self, call: FunctionCall) -> FunctionCall:
         """A call with its suffix: the rows that it applies to, and whether nulls count."""
         if self.accept("filter", "(", "where"):
             condition = self.expression()
@@ -251,18 +255,18 @@ class Grammar(Reader):
             self.accept("respect", "nulls")
         return replace(call, span=self.since(call.span.start), ignores_nulls=ignores_nulls)
 
-    def _closed_list(self, named: bool = False) -> list[Node]:
+    def _closed_list(self, named: bool = False) -> list[SyntaxNode]:
         items = [self._item(named)]
         while self.accept(","):
             items.append(self._item(named))
         self.expect(")")
         return items
 
-    def _item(self, named: bool) -> Node:
+    def _item(self, named: bool) -> SyntaxNode:
         start = self.token.start
         item = self.expression()
         if named and self.accept("as"):
-            return Named(self.since(start), item, self.name())
+            return NamedArgument(self.since(start), item, self.name())
         return item
 
     def data_type(self) -> pa.DataType:

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from headrace.plan.expressions.nodes import Literal, Span
 from headrace.plan.expressions.problems import syntax_error
-from headrace.plan.expressions.reader import Reader
+from headrace.plan.expressions.reader import TokenReader
 from headrace.plan.expressions.tokens import Token
 
 _INTEGERS = {"Y": (pa.int8(), 8), "S": (pa.int16(), 16), "L": (pa.int64(), 64)}
 _NUMBER = re.compile(r"(.*?)(BD|[LSYDF])?", re.IGNORECASE)
 
 
-def number(token: Token, reader: Reader, minus: Token | None = None) -> Literal:
+def number(token: Token, reader: TokenReader, minus: Token | None = None) -> Literal:
     """A number, with a minus sign before it."""
     match = _NUMBER.fullmatch(token.text)
     digits, suffix = (match[1], (match[2] or "").upper()) if match else (token.text, "")
@@ -44,7 +44,7 @@ def number(token: Token, reader: Reader, minus: Token | None = None) -> Literal:
     return _decimal(digits, span, token, reader)
 
 
-def _decimal(digits: str, span: Span, token: Token, reader: Reader) -> Literal:
+def _decimal(digits: str, span: Span, token: Token, reader: TokenReader) -> Literal:
     value = Decimal(digits)
     _, figures, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -71,7 +71,7 @@ def nothing(token: Token) -> Literal:
     return Literal(Span(token.start, token.end), None, pa.null())
 
 
-def hexadecimal(token: Token, reader: Reader) -> Literal:
+def hexadecimal(token: Token, reader: TokenReader) -> Literal:
     try:
         value = bytes.fromhex(token.text.zfill(len(token.text) + len(token.text) % 2))
     except ValueError:

@@ -32,22 +32,22 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Node:
+class SyntaxNode:
     """A part of an expression; two are equal when they mean the same, wherever they are."""
 
     span: Span = field(compare=False)
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return ()
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[SyntaxNode]:
         yield self
         for child in self.children():
             yield from child.walk()
 
 
 @dataclass(frozen=True)
-class Column(Node):
+class ColumnName(SyntaxNode):
     """A column, and the fields of structs below it: `user.address.city`."""
 
     parts: tuple[str, ...]
@@ -58,7 +58,7 @@ class Column(Node):
 
 
 @dataclass(frozen=True)
-class Literal(Node):
+class Literal(SyntaxNode):
     """A constant; dates are days, timestamps and day-time intervals microseconds, year-month intervals months."""
 
     value: Scalar
@@ -66,67 +66,67 @@ class Literal(Node):
 
 
 @dataclass(frozen=True)
-class Call(Node):
+class FunctionCall(SyntaxNode):
     """A function or an operator, under its name in lower case (`+`, `is null`, `upper`)."""
 
     name: str
-    arguments: tuple[Node, ...]
+    arguments: tuple[SyntaxNode, ...]
     distinct: bool = False
-    filter: Node | None = None
+    filter: SyntaxNode | None = None
     ignores_nulls: bool = False
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return self.arguments if self.filter is None else (*self.arguments, self.filter)
 
 
 @dataclass(frozen=True)
-class Member(Node):
+class Member(SyntaxNode):
     """The field of a struct that is itself the result of an expression: `struct(a)['x'].city`."""
 
-    operand: Node
+    operand: SyntaxNode
     name: str
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(frozen=True)
-class Cast(Node):
+class Cast(SyntaxNode):
     """`cast(operand as kind)`, or `try_cast` where `safe`."""
 
-    operand: Node
+    operand: SyntaxNode
     kind: pa.DataType
     safe: bool = False
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(frozen=True)
-class Case(Node):
+class Case(SyntaxNode):
     """`case when ... then ... else ... end`; the form with an operand has been rewritten to comparisons."""
 
-    branches: tuple[tuple[Node, Node], ...]
-    otherwise: Node | None
+    branches: tuple[tuple[SyntaxNode, SyntaxNode], ...]
+    otherwise: SyntaxNode | None
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         parts = tuple(part for branch in self.branches for part in branch)
         return parts if self.otherwise is None else (*parts, self.otherwise)
 
 
 @dataclass(frozen=True)
-class Named(Node):
+class NamedArgument(SyntaxNode):
     """An argument with a name, as in `struct(a as b)`."""
 
-    operand: Node
+    operand: SyntaxNode
     name: str
 
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[SyntaxNode, ...]:
         return (self.operand,)
 
 
 @dataclass(frozen=True)
-class Star(Node):
+class Star(SyntaxNode):
     """`*`, less the columns after `except`; `below` is the struct whose fields are meant."""
 
     below: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ class Star(Node):
 
 
 @dataclass(frozen=True)
-class Foreign(Node):
+class Foreign(SyntaxNode):
     """Syntax that only Spark evaluates (lambdas, windows, subqueries), with the columns it reads."""
 
     what: str
@@ -142,5 +142,5 @@ class Foreign(Node):
     gathers: bool = False
     """Whether it looks at many rows."""
 
-    def children(self) -> tuple[Node, ...]:
-        return tuple(Column(self.span, parts) for parts in self.reads)
+    def children(self) -> tuple[SyntaxNode, ...]:
+        return tuple(ColumnName(self.span, parts) for parts in self.reads)

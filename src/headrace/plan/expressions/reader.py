@@ -8,7 +8,7 @@ from headrace.plan.expressions.problems import syntax_error
 from headrace.plan.expressions.tokens import Token, tokens
 
 
-class Reader:
+class TokenReader:
     """Reads tokens one by one; `where` is the user's file and line, for errors."""
 
     def __init__(self, text: str, where: str | None) -> None:

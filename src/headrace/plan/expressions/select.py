@@ -10,7 +10,7 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import quoted
 from headrace.plan.expressions.expression import Expression, parse
 from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import Column, Member, Star
+from headrace.plan.expressions.nodes import ColumnName, Member, Star
 from headrace.plan.expressions.problems import unknown_name
 from headrace.plan.expressions.tokens import Token, tokens
 
@@ -81,7 +81,7 @@ def _star(text: str, where: str | None) -> Expression | None:
 
 
 def _own_name(expression: Expression) -> str:
-    if isinstance(expression.root, Column):
+    if isinstance(expression.root, ColumnName):
         return expression.root.parts[-1]
     if isinstance(expression.root, Member):
         return expression.root.name

@@ -52,7 +52,7 @@ class Apply(Term):
 
 
 @dataclass(frozen=True)
-class Remote(Term):
+class SparkTerm(Term):
     """A part that only Spark evaluates, with the reason."""
 
     reason: str

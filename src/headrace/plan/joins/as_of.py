@@ -12,7 +12,7 @@ from headrace.core.errors import PlanError
 from headrace.core.schema import type_name
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.joins.lookup import refuse_another_key
-from headrace.plan.nodes import Memory, Node
+from headrace.plan.nodes import Node, StateSummary
 from headrace.plan.tables import ToTable
 
 
@@ -80,8 +80,8 @@ class AsOfJoin(Join):
         return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}"
 
     @property
-    def memory(self) -> Memory:
-        return Memory(
+    def memory(self) -> StateSummary:
+        return StateSummary(
             "records that wait for the watermark, and the versions of each key",
             f"versions until {spelled(self.history)} after the next one, the last of a key for ever",
         )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.core.errors import SchemaError
 from headrace.core.schema import declared_type
 from headrace.schema.codecs.avro_types import AvroRecord, Types
-from headrace.schema.codecs.cursors import Cursors
+from headrace.schema.codecs.cursors import RecordCursors
 from headrace.schema.codecs.decoded import Decoded, gathered, made, taken
 
 _FRAME = 5
@@ -68,7 +68,7 @@ class AvroCodec:
         return gathered(self.columns, pieces, bad)
 
     def _of_one(self, record: AvroRecord, values: Sequence[bytes]) -> tuple[pa.Table, np.ndarray, dict[int, str]]:
-        cursors = Cursors(values)
+        cursors = RecordCursors(values)
         found = record.columns(cursors, np.arange(len(values)))
         bad = cursors.problems()
         sound, arrays = cursors.sound, []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from headrace.checkpoint.shard_state import Stored
+    from headrace.checkpoint.shard_state import StoredShard
     from headrace.operators.contract import Stateful
 
 # A worker is not told when a job has ended. One that is only silent for this long reads its state again when it continues.
@@ -22,7 +22,7 @@ class Kept:
 
     run: int
     states: dict[str, Stateful]
-    stored: Stored
+    stored: StoredShard
 
 
 class Held(Generic[_Kept]):

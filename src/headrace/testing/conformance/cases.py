@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.connectors.output import Fenced
+from headrace.connectors.output import WriterFenced
 from headrace.testing.conformance.observer import observed
 from headrace.testing.conformance.subject import Hand, Row, Subject, made, ordered
 from headrace.testing.conformance.victim import Victim
@@ -129,7 +129,7 @@ def a_writer_of_an_earlier_run_is_shut_out(subject: Subject) -> None:
     assert new.write(2, made(2))
     try:
         old.write(3, made(3))
-    except Fenced:
+    except WriterFenced:
         pass
     else:
         raise AssertionError("a writer of an earlier run was let in")

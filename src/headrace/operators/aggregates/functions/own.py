@@ -9,7 +9,7 @@ import polars as pl
 
 from headrace.core.errors import PlanError
 from headrace.core.schema import data_type
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.changes import ADD, OP
 from headrace.operators.expressions.dtypes import dtype
@@ -23,7 +23,7 @@ def own() -> Function:
     return Function(_partial, _merge, _finish)
 
 
-def rehearse(a: Aggregate, kinds: Mapping[str, pl.DataType], where: str | None) -> None:
+def rehearse(a: EvaluatedCall, kinds: Mapping[str, pl.DataType], where: str | None) -> None:
     """Compute it over no records, with columns of these types: what fails then fails for any."""
     written = _implementation(a)
     groups = pl.DataFrame(schema={**kinds, OP: pl.Int8(), _GROUP: pl.Int32()})
@@ -35,7 +35,7 @@ def rehearse(a: Aggregate, kinds: Mapping[str, pl.DataType], where: str | None) 
 
 
 @contextmanager
-def _refused(a: Aggregate, step: Callable[..., object], where: str | None) -> Iterator[None]:
+def _refused(a: EvaluatedCall, step: Callable[..., object], where: str | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -47,12 +47,12 @@ def _refused(a: Aggregate, step: Callable[..., object], where: str | None) -> It
         ) from error
 
 
-def _implementation(a: Aggregate) -> Own:
+def _implementation(a: EvaluatedCall) -> Own:
     assert a.own is not None
     return a.own
 
 
-def _partial(a: Aggregate) -> Accumulators:
+def _partial(a: EvaluatedCall) -> Accumulators:
     if not a.signed:
         return _named(a, _implementation(a).partial(*(a.column(place) for place in range(len(a.inputs)))))
     given, taken = (
@@ -62,19 +62,19 @@ def _partial(a: Aggregate) -> Accumulators:
     return {name: given[name] - taken[name] for name in given}
 
 
-def _merge(a: Aggregate) -> Accumulators:
+def _merge(a: EvaluatedCall) -> Accumulators:
     return _named(a, _implementation(a).merge(_state(a)))
 
 
-def _finish(a: Aggregate) -> pl.Expr:
+def _finish(a: EvaluatedCall) -> pl.Expr:
     return _implementation(a).finish(_state(a)).cast(a.kind)
 
 
-def _state(a: Aggregate) -> dict[str, pl.Expr]:
+def _state(a: EvaluatedCall) -> dict[str, pl.Expr]:
     return {name: pl.col(a.part(name)) for name in _implementation(a).state}
 
 
-def _named(a: Aggregate, parts: Accumulators) -> Accumulators:
+def _named(a: EvaluatedCall, parts: Accumulators) -> Accumulators:
     kinds = {name: dtype(data_type(kind)) for name, kind in _implementation(a).state.items()}
     missing = next((name for name in kinds if name not in parts), None)
     if missing is not None:
