@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start import run as running
 from tests.support.http_service import HttpService, served
 

@@ -22,7 +22,7 @@ from headrace.core.clock import ManualClock
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.schema import schema
 from headrace.jobs.directory import JobDirectory, Record
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.assembly import job_of
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader

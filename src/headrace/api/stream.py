@@ -31,7 +31,7 @@ from headrace.plan.nodes import Node, column
 from headrace.plan.picture import of_node
 from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.process import IN_TIME, Logic, Process
-from headrace.plan.sides import dead_of, late_of
+from headrace.plan.side_streams import dead_of, late_of
 from headrace.plan.steps import OPERATION, Explode, KeyBy, Select, ToStream, Transform, Union, Where
 from headrace.plan.tables import ToTable
 from headrace.plan.top import Top, TopOfFacts, window_of

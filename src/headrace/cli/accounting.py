@@ -22,7 +22,7 @@ def accounting(
     from headrace.core.settings import load_settings
     from headrace.engine.accounting import ENDS
     from headrace.jobs.directory import JobDirectory
-    from headrace.jobs.facts.books import JobAccounting
+    from headrace.jobs.facts.accounting import JobAccounting
     from headrace.jobs.facts.report import hot_keys, missed
 
     directory = JobDirectory(load_settings(home=home).home, app)
@@ -30,11 +30,11 @@ def accounting(
     if record is None:
         raise JobError(f"there is no job {app!r} in {directory.path.parent}", hint="run it first (headrace run app.py), or name its --home")
     log = log_at(home)
-    books = JobAccounting(log, app, record, directory.books)
+    found = JobAccounting(log, app, record, directory.accounting)
     if by_state:
-        render.table(books.state(), as_json=as_json, empty="no step has state")
+        render.table(found.state(), as_json=as_json, empty="no step has state")
         return
-    rows = books.epochs().to_dicts() if by_epoch else books.totals()
+    rows = found.epochs().to_dicts() if by_epoch else found.totals()
     for hot in hot_keys(log, app):
         if hot.trouble:
             render.note(str(hot))

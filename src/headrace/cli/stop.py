@@ -17,6 +17,6 @@ def stop(
     home: Home = None,
 ) -> None:
     """Stop a job that runs on this machine: the epoch at work finishes first. The next run continues from there."""
-    from headrace.jobs.asked_stop import stop as ask
+    from headrace.jobs.stop_request import stop as ask
 
     render.note(str(ask(job_at(app, home), wait)))

@@ -44,8 +44,10 @@ class _Compiler:
         operators = {node.name: self._operator(node) for node in plan.nodes if node.stateful}
         operators |= {exchange_name(output): self._exchange(output) for output in self._exchanged.values()}
         outlets = {output.name: Outlet(output.name, tuple(output.node.columns.names), output.key) for output in plan.outputs}
-        sides = {side.name: Aside(side.source.name, tuple(side.columns.names), self._routes.after(side, Way(side))) for side in plan.sides}
-        return Program(plan.name, self._shards, origins, operators, outlets, self._routes.cuts, sides, plan.beyond_sides)
+        sides = {
+            side.name: Aside(side.source.name, tuple(side.columns.names), self._routes.after(side, Way(side))) for side in plan.side_streams
+        }
+        return Program(plan.name, self._shards, origins, operators, outlets, self._routes.cuts, sides, plan.beyond_side_streams)
 
     def _operator(self, node: Node) -> Operator:
         made, level, source = self._made[node.name], level_of(self._plan, node), source_of(node)

@@ -30,7 +30,7 @@ def _flows(program: Program) -> Iterator[tuple[int | None, Flow]]:
         yield operator.level, operator.flow
     for step in program.cuts.values():
         yield _next(program, step.level), step.flow
-    for side in program.sides.values():
+    for side in program.side_streams.values():
         # Late records and dead letters come from every level.
         yield None, side.flow
 

@@ -149,9 +149,9 @@ class Program:
     operators: Mapping[str, Operator]
     outlets: Mapping[str, Outlet]
     cuts: Mapping[str, SparkStep] = field(default_factory=dict)
-    sides: Mapping[str, Aside] = field(default_factory=dict)
+    side_streams: Mapping[str, Aside] = field(default_factory=dict)
     """The streams of late records and dead letters, by their topic."""
-    beyond_sides: frozenset[str] = frozenset()
+    beyond_side_streams: frozenset[str] = frozenset()
     """The steps behind these streams, which feed none of them."""
     snapshots: Mapping[str, OutputSnapshot] = field(default_factory=dict)
     """The operators whose tables new outputs begin with."""
@@ -168,7 +168,7 @@ class Program:
 
     def closing(self, moment: int) -> int:
         """The end of the last window that a moment, or a result it is part of, can be in."""
-        flows = [*(origin.flow for origin in self.origins.values()), *(side.flow for side in self.sides.values())]
+        flows = [*(origin.flow for origin in self.origins.values()), *(side.flow for side in self.side_streams.values())]
         return max((self._closing(flow, moment) for flow in flows), default=moment)
 
     @property

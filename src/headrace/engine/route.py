@@ -151,9 +151,9 @@ class Router:
     def put_aside(self, step: str, packet: Packet) -> None:
         """Send late records or dead letters of a step to their topic, and through the steps that read them as a stream."""
         self.result.packets.append(packet)
-        side = self.program.sides.get(packet.target)
+        side = self.program.side_streams.get(packet.target)
         # When the input has ended, these streams have ended, too. What is late or bad after one of them is not fed to it again.
-        if side is None or self.time.before >= END or self._is_beyond_sides(step):
+        if side is None or self.time.before >= END or self._is_beyond_side_streams(step):
             return
         origin, rows = self.program.origins[side.origin], packet.frame.height
         moment = self.time.before if self.time.before > BEGINNING else self.time.clock
@@ -163,6 +163,6 @@ class Router:
         time = pl.lit(None if origin.time is None else moment, pl.Int64).alias(TIME)
         behind.flow(side.flow, packet.frame.select(*side.columns, time))
 
-    def _is_beyond_sides(self, step: str) -> bool:
+    def _is_beyond_side_streams(self, step: str) -> bool:
         """Whether a step, or the one whose results or timers it stands for, reads late records or dead letters."""
-        return any(step == name or step.startswith(f"{name}.") for name in self.program.beyond_sides)
+        return any(step == name or step.startswith(f"{name}.") for name in self.program.beyond_side_streams)

@@ -19,7 +19,7 @@ from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.nodes import Node, Source, upstream
 from headrace.plan.plan import NodeReader, Plan
 from headrace.plan.scoring import Score
-from headrace.plan.sides import Side
+from headrace.plan.side_streams import SideStream
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 
 
@@ -49,7 +49,7 @@ class Routes:
         """The steps that the records of a node go through until the next operator, sink or cut."""
         exits, branches = [], []
         for reader, port in self._plan.readers(node):
-            if isinstance(node, Side) and isinstance(reader, Node):
+            if isinstance(node, SideStream) and isinstance(reader, Node):
                 _refuse_spark(node, reader)
             if isinstance(reader, Transform):
                 exits.append(self._transform(node, reader, way))
@@ -114,7 +114,7 @@ class Routes:
         return cut.name
 
 
-def _refuse_spark(side: Side, reader: Node) -> None:
+def _refuse_spark(side: SideStream, reader: Node) -> None:
     if isinstance(reader, Transform) or _unfused(reader):
         raise PlanError(
             f"{reader.name!r} lets Spark evaluate {side.name!r}",
@@ -185,8 +185,8 @@ def level_of(plan: Plan, node: Node) -> int:
 
     Late records and dead letters of a stream come from all its steps, so that their level is that of the last one.
     """
-    if isinstance(node, Side):
-        beyond = plan.beyond_sides
+    if isinstance(node, SideStream):
+        beyond = plan.beyond_side_streams
         stream = node.source.name
         feeding = [other for other in plan.nodes if other.name not in beyond and stream in {before.name for before in upstream(other)}]
         return max((level_of(plan, other) for other in feeding), default=0)

@@ -9,8 +9,8 @@ from itertools import chain
 import polars as pl
 
 from headrace.engine.accounting import Accounting
-from headrace.engine.evolving.kept_state import without
-from headrace.engine.evolving.key_groups import spread
+from headrace.engine.evolution.kept_state import without
+from headrace.engine.evolution.key_groups import spread
 from headrace.engine.level import Shard, operators_of
 from headrace.engine.packet import Packet
 from headrace.engine.program import Program

@@ -90,9 +90,9 @@ class JobDirectory:
         return self.path / "checkpoint"
 
     @property
-    def books(self) -> Path:
+    def accounting(self) -> Path:
         """The sums of the finished epochs' accounting."""
-        return self.path / "books.json"
+        return self.path / "accounting.json"
 
     @property
     def spark_log(self) -> Path:

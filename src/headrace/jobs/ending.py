@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.log import Log
 
 _log = logging.getLogger(__name__)

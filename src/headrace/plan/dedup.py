@@ -56,7 +56,7 @@ class Dedup(Step):
         return f"first record by {', '.join(self.by)}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         if self.ttl is None:
             return StateSummary("a row a key", "none: as many as there are keys")
         return StateSummary("a row a key", f"{spelled(self.ttl)} after the last record of a key that went on")

@@ -72,7 +72,7 @@ def identity(plan: Plan) -> str:
 
 
 def _in_words(node: Node, found: str) -> StepInWords:
-    words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.memory)
+    words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.state_summary)
     if not node.stateful:
         return words
     cost = (

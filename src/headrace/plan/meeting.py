@@ -23,5 +23,5 @@ class Meeting(Step):
         return f"changes of one row meet, by {', '.join(self.input.keys)}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary()

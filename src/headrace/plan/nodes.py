@@ -180,7 +180,7 @@ class Node:
         raise TypeError(f"{type(self).__name__} has no words")
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary()
 
     @property

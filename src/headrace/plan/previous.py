@@ -51,6 +51,6 @@ class WithPrevious(Step):
         return f"with {', '.join(self.taken)} of the previous record by {', '.join(self.by)}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last record"
         return StateSummary("records that wait for the watermark, and the last of each key", kept)

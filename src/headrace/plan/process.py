@@ -84,7 +84,7 @@ class Process(Step):
         return f"process {self.logic.words} by {', '.join(self.by)}{order}{kept}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         waiting = "records that wait for the watermark, and " if self.order == IN_TIME else ""
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
         return StateSummary(f"{waiting}a row a key with its timers", kept)

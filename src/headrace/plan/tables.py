@@ -49,7 +49,7 @@ class ToTable(TableStep):
         return True
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return row_a_key(self.ttl)
 
 

@@ -52,7 +52,7 @@ class Top(TableStep):
         return not self.shared and not self.closes
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         if self.colocated_with:
             return StateSummary(
                 f"the best rows, up to {4 * self.count + 32} of each group and shard", f"as many as {self.colocated_with!r} keeps"
@@ -98,7 +98,7 @@ class TopOfFacts(TableStep):
         return f"top {self.count} facts by {self.score}{per}, the place in {self.rank}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         kept = f"the {self.count} best records{' of each group' if self.per else ''}"
         return StateSummary(kept, "none: as many as there are groups" if self.per else f"{self.count} records")
 

@@ -21,7 +21,7 @@ from headrace.core.errors import PlanError
 from headrace.core.moments import microseconds_of
 from headrace.engine.accounting import Accounting
 from headrace.engine.compiler import compiled
-from headrace.engine.evolving.snapshots import with_snapshots
+from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.planner import PlannedStream, Planner

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headrace.plan.sides import DEAD_LETTER
+from headrace.plan.side_streams import DEAD_LETTER
 from headrace.serve.http.limits import ServerLimits
 
 AT = "2026-01-01T12:00:00Z"

@@ -10,7 +10,7 @@ from hypothesis.errors import Unsatisfiable
 from starlette.routing import Route, WebSocketRoute, compile_path
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from headrace.plan.sides import DEAD_LETTER
+from headrace.plan.side_streams import DEAD_LETTER
 from headrace.serve.http.limits import ServerLimits
 from tests.support.examples import examples
 from tests.support.http_attacks import BODIES, PATHS, QUERIES

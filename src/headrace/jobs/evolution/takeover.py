@@ -9,8 +9,8 @@ from headrace.checkpoint.layouts import PlacedStep, StateLayout, StepBlobs, Take
 from headrace.core import failpoints
 from headrace.core.errors import JobError
 from headrace.engine.compiler import compiled
-from headrace.engine.evolving.kept_state import without
-from headrace.engine.evolving.key_groups import spread
+from headrace.engine.evolution.kept_state import without
+from headrace.engine.evolution.key_groups import spread
 from headrace.engine.program import Operator
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.versions import Version, layout_of, new_ids

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headrace.checkpoint.layouts import PlacedStep, StateLayout
 from headrace.engine.compiler import compiled
-from headrace.engine.evolving.snapshots import with_snapshots
+from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.program import Program, StateName
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.plan.evolution.described import Described, StepIdentity, described

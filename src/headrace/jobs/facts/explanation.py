@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.core.settings import Settings
 from headrace.engine.compiler import compiled
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.report import hot_keys
 from headrace.log import Log
 from headrace.plan.explain import Explanation, explained
@@ -27,6 +27,6 @@ def explanation(plan: Plan, settings: Settings, log: Log | None) -> Explanation:
         found.setdefault(hot.step, []).append(f"{hot.key} has {hot.share:.0%}")
     sizes = {
         kept["step"]: f"{kept['rows']:,} rows, {kept['bytes']:,} bytes"
-        for kept in JobAccounting(log, plan.name, record, place.books).state()
+        for kept in JobAccounting(log, plan.name, record, place.accounting).state()
     }
     return explained(plan, record.shards, {step: ", ".join(words) for step, words in found.items()}, sizes)

@@ -19,7 +19,7 @@ from headrace.log.target import LogTopic
 from headrace.plan.checks.source_columns import refuse_other_columns
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan, Sink, View
-from headrace.plan.sides import DEAD_LETTER, late_columns
+from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
 # Old entries are removed a segment at a time.

@@ -6,7 +6,7 @@ import polars as pl
 
 from headrace.core.errors import PlanError
 from headrace.operators.aggregates.call import EvaluatedCall
-from headrace.operators.aggregates.functions.own import rehearse
+from headrace.operators.aggregates.functions.user_functions import rehearse
 from headrace.operators.aggregates.retractable import irrevocable, revocable
 from headrace.operators.expressions.dtypes import dtype
 from headrace.plan.aggregates.nodes import Aggregation, TypedCall

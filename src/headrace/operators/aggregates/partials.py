@@ -15,7 +15,8 @@ from polars.dataframe.group_by import GroupBy, RollingGroupBy
 from headrace.operators.aggregates import totals
 from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
-from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, own, quantiles
+from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, quantiles
+from headrace.operators.aggregates.functions import user_functions as own
 from headrace.operators.aggregates.numbered_groups import NumberedGroups, doubtful, groups_of
 from headrace.operators.changes import OP
 
@@ -173,5 +174,5 @@ FUNCTIONS: dict[str, Function] = {
     "approx_percentile": quantiles.approx_percentile(),
     "approx_top_k": frequent.approx_top_k(),
     "heavy_hitters": countmin.heavy_hitters(),
-    "own": own.own(),
+    "own": own.user_function(),
 }

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.patterns.alone import Alone, Steps
 from headrace.operators.patterns.automaton import END, Automaton, Successor, automaton_of
 from headrace.operators.patterns.backtracking import WHERE, Backtracking, SearchTask, steps_of
 from headrace.operators.patterns.lockstep import Lockstep, SearchStarts
 from headrace.operators.patterns.rows import Paths, SearchCursors, SearchRows
 from headrace.operators.patterns.searches import Searches
+from headrace.operators.patterns.single_key import Alone, Steps
 from headrace.operators.patterns.values import Evaluator, Sights
 from headrace.plan.patterns.match import NEXT_ROW, PAST_LAST, TO_FIRST, After, Pattern
 

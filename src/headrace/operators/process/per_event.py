@@ -51,7 +51,7 @@ class _Made:
     failed: list[tuple[int, str, int, str]] = field(default_factory=list)
 
 
-class Turns:
+class PerEvent:
     """Calls `on_event` and `on_timer`."""
 
     def __init__(self, declared: Declared) -> None:

@@ -11,7 +11,7 @@ from headrace.core.errors import PlanError
 from headrace.engine.hot_keys import HotKey
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.described_time import rebuilt
 from headrace.jobs.facts.description import DescribedOutput, DescribedStep, JobDescription, read_description
 from headrace.jobs.facts.last_run import LastRun
@@ -114,6 +114,6 @@ def facts_of(place: JobDirectory, log: Log | None, now: int, *, view: str | None
         raise PlanError(f"job {place.name!r} has no view or sink {view!r}", hint=f"it has: {names}")
     return JobFacts(
         listed(place, log), description, log, now, LastRun.of(place), place.committed_plan(),
-        JobAccounting(log, place.name, record, place.books).totals() if log is not None and record is not None else [],
+        JobAccounting(log, place.name, record, place.accounting).totals() if log is not None and record is not None else [],
         hot_keys(log, place.name) if log is not None else [], view, key,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from headrace.log.errors import UnknownTopic
 from headrace.log.tail import Tail, tail
 from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
-from headrace.plan.sides import late_names
+from headrace.plan.side_streams import late_names
 from headrace.plan.topics import late_topic
 
 # A step with a larger share of late records has a watermark that does not fit.

@@ -22,7 +22,7 @@ from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import BEGINNING, LATEST, EpochTime
 from headrace.ops.why.candidates import APPENDED, CandidateSearch
 from headrace.plan.plan import Plan, View
-from headrace.plan.sides import late_names
+from headrace.plan.side_streams import late_names
 from headrace.plan.topics import late_topic
 
 # What says how often a row was emitted depends on epochs, which are not those of the job.

@@ -156,8 +156,8 @@ class WindowAggregate(Aggregation):
         return f"{self.window}{by}: {self.computes}{self.emit}"
 
     @property
-    def memory(self) -> StateSummary:
-        return self.window.memory(self.kept, self.emit)
+    def state_summary(self) -> StateSummary:
+        return self.window.state_summary(self.kept, self.emit)
 
 
 @dataclass(frozen=True)
@@ -199,5 +199,5 @@ class GroupAggregate(Aggregation):
         return True
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return row_a_key(self.ttl)

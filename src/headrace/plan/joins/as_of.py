@@ -80,7 +80,7 @@ class AsOfJoin(Join):
         return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary(
             "records that wait for the watermark, and the versions of each key",
             f"versions until {spelled(self.history)} after the next one, the last of a key for ever",

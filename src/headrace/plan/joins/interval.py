@@ -73,7 +73,7 @@ class IntervalJoin(Join):
         return f"{self.sides.words}, right from {spelled(self.before)} before to {spelled(self.after)} after{picked}{where}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         both = spelled(self.before + self.after)
         left = both if self.sides.keeps_right else spelled(self.after)
         right = both if self.left_waits else spelled(self.before)

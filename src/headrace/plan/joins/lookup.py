@@ -56,7 +56,7 @@ class TableLookup(Join):
         return f"{self.sides.words}, current row{', the whole table on every shard' if self.broadcast else ''}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary("a copy of the table", f"as many rows as {self.sides.right.name!r} has")
 
 

@@ -95,5 +95,5 @@ class RemoteLookup(Step):
         return f"{self.how} lookup on {equal} in {self.remote}, which returns ({ddl(self.returns)})"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary("the answer for each key", f"{spelled(self.ttl)} after it was asked for, by the wall clock")

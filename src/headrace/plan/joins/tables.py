@@ -68,7 +68,7 @@ class TableJoin(Join):
         return f"{self.sides.words}, of tables"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary("the rows of both tables", " and ".join(f"as many as {node.name!r} has" for node in self.inputs))
 
 

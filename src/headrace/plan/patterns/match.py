@@ -119,7 +119,7 @@ class Match(Step):
         return f"match by {', '.join(self.by)} {self.pattern}, after a match {self.after}, {shown}{said}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary(
             "records that wait for the watermark, and those that may be part of a match", f"{spelled(self.pattern.within)} after a record"
         )

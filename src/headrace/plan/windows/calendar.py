@@ -61,7 +61,7 @@ class Calendar(Window):
     def reach(self) -> timedelta:
         return timedelta(0)
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         length = f"1 {self.unit}" if self.count == 1 else self._length
         more = f" and {spelled(kept)}" if kept else ""
         return StateSummary(f"a row a key and {self._length}", f"{length}{more} behind the watermark")

@@ -50,7 +50,7 @@ class Window(ABC):
         return _NOTHING
 
     @abstractmethod
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         """The state of windows that may be corrected for the time `kept` and emit such panes."""
 
 
@@ -88,7 +88,7 @@ class Hopping(Window):
     def reach(self) -> timedelta:
         return self.size
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         bound = f"{spelled(self.size + kept)} behind the watermark"
         if emit.in_panes or not self.in_panes:
             return StateSummary("a row a key and window", bound)
@@ -134,7 +134,7 @@ class Session(Window):
     def reach(self) -> timedelta:
         return self.gap
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ class Global(Window):
     endless: ClassVar[bool] = True
     corrected: ClassVar[bool] = False
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("a row a key", "none: as many as there are keys")
 
     def __str__(self) -> str:
@@ -166,7 +166,7 @@ class Custom(Window):
         if not callable(self.function):
             raise PlanError(f"custom({self.function!r}) is no function", hint="give one from event times to the starts and ends of windows")
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         """The function alone knows how long a window is."""
         more = f" and {spelled(kept)}" if kept else ""
         return StateSummary("a row a key and window", f"the end of its window{more} behind the watermark")
@@ -193,7 +193,7 @@ class Sliding(Window):
     def reach(self) -> timedelta:
         return self.length
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
 
     def __str__(self) -> str:
@@ -226,7 +226,7 @@ class Count(Window):
                 hint="let every= be at most the number of records",
             )
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
 
     def __str__(self) -> str:

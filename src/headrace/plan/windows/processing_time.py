@@ -20,8 +20,8 @@ class ProcessingTime(Window):
 
     window: Hopping
 
-    def memory(self, kept: timedelta, emit: Emit) -> StateSummary:
-        found = self.window.memory(timedelta(0), emit)
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        found = self.window.state_summary(timedelta(0), emit)
         return StateSummary(found.state, found.bound.replace("the watermark", "the wall clock"))
 
     def __str__(self) -> str:

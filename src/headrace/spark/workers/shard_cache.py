@@ -17,7 +17,7 @@ _Kept = TypeVar("_Kept")
 
 
 @dataclass
-class Kept:
+class CachedShard:
     """A shard of a level: the decoded state of its operators, and its stored state; both as of the same epoch of a run."""
 
     run: int
@@ -25,7 +25,7 @@ class Kept:
     stored: StoredShard
 
 
-class Held(Generic[_Kept]):
+class ShardCache(Generic[_Kept]):
     """The cached shards, by jobs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,4 +50,4 @@ class Held(Generic[_Kept]):
         return len(self._jobs)
 
 
-held: Held[Kept] = Held()
+cached_shards: ShardCache[CachedShard] = ShardCache()

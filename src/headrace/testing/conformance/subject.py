@@ -66,7 +66,7 @@ class Letters:
         self.found.setdefault(self.epoch, [{**row, "reason": reason} for row, reason in zip(records.to_dicts(), reasons, strict=True)])
 
 
-class Hand:
+class SubjectWriter:
     """One task of a job that writes to a subject."""
 
     def __init__(self, subject: Subject, **writer: Any) -> None:

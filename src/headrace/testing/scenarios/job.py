@@ -18,7 +18,7 @@ from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.assembly import job_of
 from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log

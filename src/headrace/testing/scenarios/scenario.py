@@ -15,7 +15,7 @@ from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.engine.accounting import ENDS
 from headrace.plan.plan import Plan, View
-from headrace.plan.sides import DEAD_LETTER, late_columns
+from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.content import Content
 from headrace.testing.scenarios.declaration import declare, partitions

@@ -19,7 +19,7 @@ from headrace.plan.aggregates.user_aggregate import Aggregate as Own
 _GROUP = "_group"
 
 
-def own() -> Function:
+def user_function() -> Function:
     return Function(_partial, _merge, _finish)
 
 

@@ -1,4 +1,4 @@
-"""The books of a job add up to the same however often they are closed, and a look at them reads what came since."""
+"""The accounting of a job add up to the same however often they are closed, and a look at them reads what came since."""
 
 from random import Random
 
@@ -7,8 +7,8 @@ import pytest
 
 from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.jobs.directory import Record
-from headrace.jobs.facts import books as books_module
-from headrace.jobs.facts.books import JobAccounting
+from headrace.jobs.facts import accounting as books_module
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.log import Log
 from tests.support.counting import CountingDisk
 
@@ -41,7 +41,7 @@ def write(log: Log, epoch: int, random: Random, job: str = "job-1") -> None:
 
 
 def test_closed_books_say_what_all_entries_say(log, tmp_path):
-    random, file = Random(4), tmp_path / "books.json"
+    random, file = Random(4), tmp_path / "accounting.json"
     write(log, 1, random, job="a job of the same name before")
     for epoch in range(1, 25):
         write(log, epoch, random)
@@ -60,10 +60,10 @@ def test_a_look_at_closed_books_reads_what_came_since(log, disk, tmp_path):
     for epoch in range(1, 150):
         write(log, epoch, random)
         if epoch in (50, 140):
-            JobAccounting(log, "app", RECORD, tmp_path / "books.json").close(epoch)
+            JobAccounting(log, "app", RECORD, tmp_path / "accounting.json").close(epoch)
         if epoch in (55, 145):
             disk.taken()
-            assert JobAccounting(log, "app", RECORD, tmp_path / "books.json").totals()
+            assert JobAccounting(log, "app", RECORD, tmp_path / "accounting.json").totals()
             costs.append(disk.taken())
     assert costs[1]["map"] <= costs[0]["map"] + 1
     assert costs[1]["bytes read"] <= costs[0]["bytes read"] + 4096
@@ -71,16 +71,16 @@ def test_a_look_at_closed_books_reads_what_came_since(log, disk, tmp_path):
 
 def test_epochs_that_are_closed_for_long_are_removed_and_still_counted(log, tmp_path, monkeypatch):
     monkeypatch.setattr(books_module, "KEPT_EPOCHS", 30)
-    random, file = Random(4), tmp_path / "books.json"
+    random, file = Random(4), tmp_path / "accounting.json"
     segments = []
     for epoch in range(1, 151):
         write(log, epoch, random)
         if epoch % 10 == 0:
             JobAccounting(log, "app", RECORD, file).close(epoch)
             segments.append(log.describe("app.accounting")["partitions"][0]["segments"])
-    books = JobAccounting(log, "app", RECORD, file)
+    accounting = JobAccounting(log, "app", RECORD, file)
     random = Random(4)
     taken = sum(random.randint(0, 9) for _ in range(300))
-    assert books.totals()[0]["in"] == taken
-    assert books.epochs().get_column("epoch").min() > 110
+    assert accounting.totals()[0]["in"] == taken
+    assert accounting.epochs().get_column("epoch").min() > 110
     assert max(segments[7:]) <= max(segments[:5]) + 1

@@ -1,7 +1,7 @@
 """The accounting of a job as a reader outside of it follows it: totals by step, the last epochs, and rates.
 
-The sums are those of `jobs/facts/books.py`; new entries of the accounting topic are added epoch by epoch, so that a query costs only what
-came since the last one.
+The sums are those of `jobs/facts/accounting.py`; new entries of the accounting topic are added epoch by epoch, so that a query costs only
+what came since the last one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
 from headrace.engine.accounting import KEPT, REASONS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import COLUMNS, COUNTS, Sums, added, by_epoch, no_entries, stored_sums
+from headrace.jobs.facts.accounting import COLUMNS, COUNTS, Sums, added, by_epoch, no_entries, stored_sums
 from headrace.log import Log
 from headrace.log.consumer import Consumer
 from headrace.log.errors import UnknownTopic
@@ -141,7 +141,7 @@ class FollowedAccounting:
         start = self._log.partition(topic, 0).state().start
         if not start:
             return self._log.consumer(topic.name)
-        self._sums = stored_sums(self._place.books, job)
+        self._sums = stored_sums(self._place.accounting, job)
         return self._log.consumer(topic.name, start={0: max(self._sums.offset, start)})
 
     def _close(self, done: int) -> None:

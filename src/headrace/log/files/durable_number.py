@@ -13,12 +13,12 @@ from headrace.log.files.checksum import checksum
 START, RESERVED = "start", "reserved"
 
 
-def store_mark(disk: Disk, path: Path, number: int) -> None:
+def store_number(disk: Disk, path: Path, number: int) -> None:
     """Store a number; durable when this returns."""
     disk.replace(path, _packed(number))
 
 
-def load_mark(disk: Disk, path: Path) -> int:
+def load_number(disk: Disk, path: Path) -> int:
     """The number stored at this path, 0 if there is none."""
     if not disk.exists(path):
         return 0

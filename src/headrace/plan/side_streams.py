@@ -45,7 +45,7 @@ def late_names(taken: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Side(Node):
+class SideStream(Node):
     """The late records or the dead letters of a stream, in the epoch in which they are found.
 
     Their time is the watermark by which they were judged, so none of them is ever late.
@@ -62,19 +62,19 @@ class Side(Node):
         return f"{'late records' if self.name == late_topic(self.source.name) else 'dead letters'} ({ddl(self.columns)})"
 
 
-def late_of(node: Node, where: str | None) -> Side:
+def late_of(node: Node, where: str | None) -> SideStream:
     """The late records of a stream."""
     source = _source(node, "late", where)
     if source.watermark is None or source.late == "drop":
         why = "it has no watermark" if source.watermark is None else 'it is declared with late="drop"'
         raise PlanError(f"late() of stream {source.name!r} has no records", why=why, hint="declare it with watermark=", where=where)
-    return Side(late_topic(source.name), pa.schema([*source.columns, *late_columns(source.columns)]), where, source)
+    return SideStream(late_topic(source.name), pa.schema([*source.columns, *late_columns(source.columns)]), where, source)
 
 
-def dead_of(node: Node, where: str | None) -> Side:
+def dead_of(node: Node, where: str | None) -> SideStream:
     """The dead letters of a stream."""
     source = _source(node, "dead", where)
-    return Side(dead_topic(source.name), DEAD_LETTER, where, source)
+    return SideStream(dead_topic(source.name), DEAD_LETTER, where, source)
 
 
 def _source(node: Node, kind: str, where: str | None) -> Source:

@@ -13,7 +13,7 @@ from headrace.checkpoint.referenced_files import StateFiles
 from headrace.checkpoint.shard_files import GRACE, WriterAttempt, all_files, shard_files
 from headrace.checkpoint.shard_state import StoredShard
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.syncing import EPOCHS, EVERY, Lasting
+from headrace.jobs.syncing import EPOCHS, EVERY, CheckpointSync
 from tests.support.checkpoints import checkpoint
 
 LEVELS, SHARDS = 2, 2
@@ -26,7 +26,7 @@ class Job:
         self.now = 0.0
         self.place = JobDirectory(home, "clicks")
         self.files = StateFiles(self.place.checkpoint, LEVELS, SHARDS)
-        self.lasting = Lasting(self.place, self.files, lambda: self.now)
+        self.lasting = CheckpointSync(self.place, self.files, lambda: self.now)
         self._stored = [
             StoredShard(shard_files(self.place.checkpoint, level, shard), 0) for level in range(1, LEVELS + 1) for shard in range(SHARDS)
         ]

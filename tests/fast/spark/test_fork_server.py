@@ -25,12 +25,12 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def environment(nursery: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def environment(fork_server: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     place = tmp_path_factory.mktemp("programs")
     for name, text in PROGRAMS.items():
         (place / f"{name}.py").write_text(text, encoding="utf-8")
-    path = os.pathsep.join(filter(None, [str(place), nursery["HEADRACE_WORKER_PATH"]]))
-    return {**nursery, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
+    path = os.pathsep.join(filter(None, [str(place), fork_server["HEADRACE_WORKER_PATH"]]))
+    return {**fork_server, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
 
 
 def run(environment: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
@@ -39,10 +39,10 @@ def run(environment: dict[str, str], *arguments: str, given: str = "") -> subpro
 
 def test_a_program_has_the_arguments_streams_directory_and_environment_of_who_asked(environment: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run([PYTHON, "-m", "hello", "a", "b"], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    nursery = int(done.stdout.split()[0])
+    fork_server = int(done.stdout.split()[0])
     assert done.stdout.split(maxsplit=1)[1] == f"{tmp_path} green ['a', 'b']\n"
     assert done.stderr == "late\n"
-    assert "headrace.spark.workers.fork_server" in Path(f"/proc/{nursery}/cmdline").read_text(encoding="utf-8")
+    assert "headrace.spark.workers.fork_server" in Path(f"/proc/{fork_server}/cmdline").read_text(encoding="utf-8")
     assert run(environment, "echo", given="aloud\n").stdout == "ALOUD\n"
 
 
@@ -81,26 +81,26 @@ def test_a_killed_program_is_told(environment: dict[str, str]) -> None:
 
 
 def test_a_program_and_who_started_it_may_end_in_the_same_moment(environment: dict[str, str]) -> None:
-    nursery = int(run(environment, "hello").stdout.split()[0])
+    fork_server = int(run(environment, "hello").stdout.split()[0])
     with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())
-        os.kill(nursery, signal.SIGSTOP)
+        os.kill(fork_server, signal.SIGSTOP)
         os.kill(child, signal.SIGKILL)
         process.kill()
-    os.kill(nursery, signal.SIGCONT)
-    assert int(run(environment, "hello").stdout.split()[0]) == nursery
+    os.kill(fork_server, signal.SIGCONT)
+    assert int(run(environment, "hello").stdout.split()[0]) == fork_server
 
 
 def test_where_there_is_no_nursery_python_itself_is_started(environment: dict[str, str]) -> None:
-    alone = {**environment, "HEADRACE_NURSERY": "/nowhere"}
+    alone = {**environment, "HEADRACE_FORK_SERVER": "/nowhere"}
     done = run(alone, "hello")
     assert int(done.stdout.split()[0]) == os.getpid()
     assert run(alone, "loaded").stdout == "False False\n"
 
 
 def test_the_nursery_ends_with_the_process_that_began_it() -> None:
-    began = "from headrace.spark.workers import quick_start; place, process = quick_start._nursery(); print(place, process.pid)"
+    began = "from headrace.spark.workers import quick_start; place, process = quick_start._fork_server(); print(place, process.pid)"
     done = subprocess.run([sys.executable, "-c", began], capture_output=True, text=True, timeout=60, check=True)
-    place, nursery = done.stdout.split()
-    until(lambda: not alive(int(nursery)) and not Path(place).parent.exists())
+    place, fork_server = done.stdout.split()
+    until(lambda: not alive(int(fork_server)) and not Path(place).parent.exists())
