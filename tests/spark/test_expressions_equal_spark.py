@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from headrace.core.columns.schema import schema as columns
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema as columns
-from headrace.core.schema import type_name
 from headrace.plan.expressions import FUSED, Typed, check, parse
 from headrace.plan.expressions.casts import cast_reason, castable
 from headrace.plan.expressions.functions import FUNCTIONS
-from headrace.plan.expressions.nodes import Case, Cast, FunctionCall, SyntaxNode
+from headrace.plan.expressions.syntax.nodes import Case, Cast, FunctionCall, SyntaxNode
 from headrace.plan.expressions.unfused import UNFUSED
 from tests.support.agreement import disagreements
 from tests.support.expression_cases import CASTS, SOURCES, TARGETS, cases

@@ -16,7 +16,7 @@ from headrace.connectors.kafka import client, epoch_producer
 from headrace.connectors.kafka.output import KafkaOutput
 from headrace.connectors.kafka.reading import messages
 from headrace.connectors.output import Changes, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import (

@@ -19,8 +19,8 @@ import headrace as hr
 from headrace.connectors.kafka import client
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
 from headrace.core.clock import ManualClock
+from headrace.core.columns.schema import schema
 from headrace.core.errors import ConnectorError, SettingsError
-from headrace.core.schema import schema
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.assembly import job_of

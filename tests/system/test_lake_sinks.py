@@ -16,7 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import headrace as hr
 from headrace.connectors.output import Changes, Output, Writer
 from headrace.connectors.staged import StagedOutput
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import (
     a_writer_killed_at_any_step_has_written_all_or_nothing,

@@ -20,7 +20,7 @@ import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.postgres import client
 from headrace.connectors.postgres.output import PostgresOutput
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.subject import Letters, SubjectWriter, changes_of, made, ordered

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from headrace.checkpoint.shard_files import SHARDS, ShardFiles, WriterAttempt, manifests_of, shard_files
 from headrace.checkpoint.shard_state import Manifest
-from headrace.core.disk import sync_directory, sync_file
+from headrace.core.files.disk import sync_directory, sync_file
 
 
 class PlacedStep(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headrace.engine.operate import OperatorShard
 from headrace.engine.packet import Packet
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.engine.route import Result
 from headrace.operators.contract import Stateful
 from headrace.operators.event_time.epoch_time import EpochTime

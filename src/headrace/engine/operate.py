@@ -19,7 +19,7 @@ from headrace.operators.contract import ONLY, START, Arrived, Outcome, Stateful,
 from headrace.operators.state.store import Store
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Operator
+    from headrace.engine.program.program import Operator
 
 
 @dataclass(frozen=True)

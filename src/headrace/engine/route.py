@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from headrace.engine.accounting import Accounting
-from headrace.engine.flow import Flow
 from headrace.engine.hot_keys import sampled
 from headrace.engine.packet import Exit, Packet, placed, sharded
 from headrace.engine.partition_shards import shards_of_partitions
+from headrace.engine.program.flow import Flow
+from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.provenance import Provenance
 from headrace.engine.side_topics import why_late
-from headrace.engine.spark_step import SparkStep
 from headrace.engine.suspects import suspected
 from headrace.operators.changes import ADD, OP, TIME
 from headrace.operators.contract import ONLY, START
@@ -26,7 +26,7 @@ from headrace.operators.expressions import REASON
 from headrace.plan.topics import hot_topic
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Outlet, Program
+    from headrace.engine.program.program import Outlet, Program
 
 _FEW = 10_000
 

@@ -18,7 +18,7 @@ from headrace.connectors.output import Output, Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.start.outputs import outputs_of
 from headrace.log import Log

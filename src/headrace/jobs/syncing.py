@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.checkpoint.journal import COMMITS, Journal
 from headrace.checkpoint.referenced_files import StateFiles
-from headrace.core.disk import sync_directory, sync_file
+from headrace.core.files.disk import sync_directory, sync_file
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.compaction_hold import Holding

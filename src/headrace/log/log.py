@@ -14,10 +14,10 @@ from typing import Any, Self, overload
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
-from headrace.core.disk import Disk, PosixDisk
+from headrace.core.columns.schema import SchemaLike
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
-from headrace.core.schema import SchemaLike
+from headrace.core.files.disk import Disk, PosixDisk
 from headrace.log import transactions
 from headrace.log.catalog import TopicCatalog
 from headrace.log.consumer import Consumer, Place, Start, place_of

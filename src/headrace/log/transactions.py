@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.disk import Disk, Lock
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
+from headrace.core.files.disk import Disk, Lock
 from headrace.log.bell import Watch
 from headrace.log.errors import DiskFailed, Fenced
 from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, ReadLimits

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared
 from headrace.core.errors import PlanError
-from headrace.core.schema import declared
 from headrace.core.where import caller
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl
 from headrace.plan.nodes import StateSummary, Step
 
 IN_TIME, AS_THEY_COME = "time", "arrival"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import TIMESTAMP, ddl
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP, ddl
 from headrace.plan.nodes import Node, Source
 from headrace.plan.topics import dead_topic, late_topic
 

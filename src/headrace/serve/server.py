@@ -17,8 +17,8 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.core.disk import PosixLock
 from headrace.core.errors import ConnectorError, HeadraceError, SettingsError
+from headrace.core.files.disk import PosixLock
 from headrace.log import Log
 from headrace.ops.alerts.channels import Channels
 from headrace.ops.alerts.watch import jobs_in, watching

@@ -17,7 +17,7 @@ from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
     # Processes that only plan epochs would otherwise load all operators and their libraries.
-    from headrace.engine.program import Program
+    from headrace.engine.program.program import Program
 
 
 class Packed:

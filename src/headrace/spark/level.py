@@ -16,7 +16,7 @@ from headrace.checkpoint.shard_state import StoredShard, attempted, withdrawn
 from headrace.core import failpoints
 from headrace.engine.accounting import Accounting
 from headrace.engine.level import Shard, operators_of
-from headrace.engine.output_stages import output_stages
+from headrace.engine.program.output_stages import output_stages
 from headrace.operators.contract import Recalling
 from headrace.operators.state.store import MemoryStore
 from headrace.spark import wire

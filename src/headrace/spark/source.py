@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from headrace.checkpoint.journal import OFFSETS, Journal
 from headrace.core import failpoints
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.engine.planning.epoch_size import EPOCH_ROWS, EpochSize
 from headrace.engine.planning.planner import Ends

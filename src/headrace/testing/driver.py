@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from headrace.api.declaration import Declaration
 from headrace.core.clock import to_datetime
+from headrace.core.columns.moments import microseconds_of
 from headrace.core.counts import counts
 from headrace.core.durations import LONGEST, Duration, microseconds
 from headrace.core.errors import PlanError
-from headrace.core.moments import microseconds_of
 from headrace.engine.accounting import Accounting
-from headrace.engine.compiler import compiled
 from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.planner import PlannedStream, Planner
-from headrace.engine.program import Program
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Program
 from headrace.engine.runner import Runner
 from headrace.operators.changes import OP, RETRACT, net_changes
 from headrace.operators.event_time.epoch_time import BEGINNING, END, LATEST, EpochTime

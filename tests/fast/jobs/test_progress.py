@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.connectors.log.input import LogInput
 from headrace.core.clock import ManualClock
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.engine.hot_keys import HotKey
 from headrace.engine.planning.epoch_plan import EpochPlan

@@ -17,7 +17,7 @@ from headrace.checkpoint.shard_files import SHARDS, WriterAttempt, all_files, ma
 from headrace.checkpoint.shard_state import StoredShard
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.staging import Staging
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import refuse_a_damaged, repair
 from headrace.jobs.start.outputs import create_outputs, outputs_of

@@ -5,11 +5,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from headrace.core.columns.schema import TIMESTAMP, schema, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP, schema, type_name
 from headrace.plan.expressions import FUSED, check, expand, parse, parse_aggregate, parse_select
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING
-from headrace.plan.expressions.nodes import Cast, ColumnName, Foreign, FunctionCall, Interval, Literal
+from headrace.plan.expressions.syntax.nodes import Cast, ColumnName, Foreign, FunctionCall, Interval, Literal
 from headrace.plan.expressions.unfused import UNFUSED
 
 COLUMNS = schema(

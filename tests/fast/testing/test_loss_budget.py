@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import loss_budget, tumbling
-from headrace.core.keys import encode_keys, partitions_of
+from headrace.core.columns.keys import encode_keys, partitions_of
 from headrace.operators.event_time.lateness_histogram import Lateness
 from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import LossBudget

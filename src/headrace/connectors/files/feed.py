@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.connectors.files.lines import Line, csv_lines, json_lines, plain_lines
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import HeadraceError, SchemaError, SettingsError
-from headrace.core.schema import TIMESTAMP
 from headrace.log import Delivery, Log, Producer, Topic
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.topic import RESERVED

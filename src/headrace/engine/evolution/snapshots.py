@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from headrace.engine.flow import Flow
-from headrace.engine.program import OutputSnapshot, Program
+from headrace.engine.program.flow import Flow
+from headrace.engine.program.program import OutputSnapshot, Program
 
 
 @dataclass(frozen=True)

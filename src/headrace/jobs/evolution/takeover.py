@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from headrace.checkpoint.layouts import PlacedStep, StateLayout, StepBlobs, Takeover, remove_others
 from headrace.core import failpoints
 from headrace.core.errors import JobError
-from headrace.engine.compiler import compiled
 from headrace.engine.evolution.kept_state import without
 from headrace.engine.evolution.key_groups import spread
-from headrace.engine.program import Operator
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Operator
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.versions import Version, layout_of, new_ids
 from headrace.jobs.start.outputs import topics_of

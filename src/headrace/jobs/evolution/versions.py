@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.checkpoint.layouts import PlacedStep, StateLayout
-from headrace.engine.compiler import compiled
 from headrace.engine.evolution.snapshots import with_snapshots
-from headrace.engine.program import Program, StateName
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Program, StateName
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.plan.evolution.described import Described, StepIdentity, described
 from headrace.plan.plan import Plan

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS
 from headrace.jobs.directory import Record
 from headrace.log import Log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.report import hot_keys

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from headrace.connectors.input import Input
 from headrace.connectors.output import Output
 from headrace.connectors.reachable import Reachable
+from headrace.core.columns.schema import schema as schema_of
 from headrace.core.errors import JobError, SettingsError
-from headrace.core.schema import schema as schema_of
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.evolution.takeover import changes_of, refuse_unaccepted
 from headrace.jobs.start.outputs import OwnTopic, has_topic, topics_of

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.core import failpoints
 from headrace.core.errors import HeadraceError
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.takeover import settled
 from headrace.jobs.evolution.versions import Version

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Output
-from headrace.core.schema import SchemaLike
+from headrace.core.columns.schema import SchemaLike
 from headrace.engine.accounting import COLUMNS
 from headrace.engine.hot_keys import COLUMNS as HOT
 from headrace.log import Log

@@ -15,7 +15,7 @@ from headrace.core.counts import counts
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
 from headrace.core.where import caller
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.ending import ending, warn_of_the_end
 from headrace.jobs.evolution.takeover import evolve

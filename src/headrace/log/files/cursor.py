@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import LogError
-from headrace.core.schema import TIMESTAMP
 from headrace.log.errors import CorruptLog, OffsetOutOfRange
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import Frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.errors import CorruptLog
 from headrace.log.files.checksum import checksum
 

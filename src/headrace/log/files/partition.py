@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace.core.clock import Clock
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.bell import Watch
 from headrace.log.errors import TopicDeleted
 from headrace.log.files import frame as frames

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.errors import CorruptLog
 from headrace.log.files.durable_number import RESERVED, START, load_number
 from headrace.log.files.head import PartitionState

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, Outcomes, ReadLimits
 from headrace.log.files.frame import Frame
 from headrace.log.files.partition import Partition

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.log.files.partition import Partition
 from headrace.log.files.writers import Author

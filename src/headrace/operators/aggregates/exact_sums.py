@@ -13,7 +13,7 @@ import polars as pl
 
 from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import NumberedGroups
-from headrace.operators.expressions.decimals import number
+from headrace.operators.expressions.numbers.decimals import number
 
 _LEAST, _MOST = 2.0**-38, 2.0**90
 _SCALE = 2**90

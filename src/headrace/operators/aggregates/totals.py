@@ -15,8 +15,8 @@ from headrace.operators.aggregates import exact_sums as floats
 from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import NumberedGroups
 from headrace.operators.changes import OP
-from headrace.operators.expressions.decimals import number, unscaled
 from headrace.operators.expressions.kernels import quotient
+from headrace.operators.expressions.numbers.decimals import number, unscaled
 
 # Totals of this many digits fit into 128 bits, however many records there are.
 _ROOMY = 28

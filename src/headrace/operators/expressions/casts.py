@@ -5,14 +5,16 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.expressions import decimals, floats, readings, writing
-from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient
+from headrace.operators.expressions.numbers import decimals, floats
 from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
+from headrace.operators.expressions.text import readings
+from headrace.operators.expressions.times import writing
+from headrace.operators.expressions.times.calendar import MICROSECONDS_A_DAY
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
-from headrace.plan.expressions.nodes import Interval, Kind
+from headrace.plan.expressions.syntax.nodes import Interval, Kind
 from headrace.plan.expressions.terms import Apply
 
 _LIMITS = {kinds.TINYINT: 2**7, kinds.SMALLINT: 2**15, kinds.INT: 2**31, kinds.BIGINT: 2**63}

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from headrace.core.schema import quoted
+from headrace.core.columns.schema import quoted
 from headrace.operators.aggregates.arguments import aggregate_of
 from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import FAULT, finishes, partial

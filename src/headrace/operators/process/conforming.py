@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.schema import type_name
+from headrace.core.columns.schema import type_name
 from headrace.operators.expressions.dtypes import dtype
 
 Check = Callable[[Any], bool]

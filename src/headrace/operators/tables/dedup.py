@@ -19,7 +19,7 @@ from headrace.operators.event_time.late import in_time
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
-from headrace.plan.dedup import Dedup
+from headrace.plan.tables.dedup import Dedup
 
 # The times of a key's records that passed: the latest, and earlier ones that may still have duplicates.
 _LATEST, _EARLIER = "_latest", "_earlier"

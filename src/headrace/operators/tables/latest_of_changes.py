@@ -15,7 +15,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import GONE
 from headrace.operators.state.store import Store
 from headrace.operators.tables.groups import LAST, KeyedTable, TableSpec
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 
 _ROWS = "_candidates"
 

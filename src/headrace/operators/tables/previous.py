@@ -16,7 +16,7 @@ from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
-from headrace.plan.previous import PREVIOUS, WithPrevious
+from headrace.plan.tables.previous import PREVIOUS, WithPrevious
 
 # The time of the previous record, and the order among records of one key and time.
 _BEFORE, _CONTENTS, _LAST = "_before", "_contents", "_last"

@@ -22,7 +22,7 @@ from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.tables.moved_top import EMITTED, Emitted
 from headrace.operators.tables.top_cache import Order, TopCache, groups_of_rows
-from headrace.plan.top import Top
+from headrace.plan.tables.top import Top
 
 
 @dataclass(frozen=True)

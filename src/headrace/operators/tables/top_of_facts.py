@@ -14,7 +14,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import KeyedState
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
-from headrace.plan.top import TopOfFacts
+from headrace.plan.tables.top import TopOfFacts
 
 _ROWS, _CONTENTS, _PLACE, _BEFORE = "_rows", "_contents", "_place", "_before"
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.disk import PosixLock
-from headrace.core.replacing import replace_text
+from headrace.core.files.disk import PosixLock
+from headrace.core.files.replacing import replace_text
 from headrace.jobs.directory import JobDirectory
 from headrace.ops.alerts.measured import Facts
 from headrace.plan.alerts import Alert

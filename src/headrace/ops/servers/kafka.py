@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError
-from headrace.core.jars import fetch_jars, read_lock
+from headrace.core.files.jars import fetch_jars, read_lock
 from headrace.ops.servers.programs import java
 from headrace.ops.servers.server import LoopbackServer
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from headrace.core.jars import fetch_jars, read_lock
+from headrace.core.files.jars import fetch_jars, read_lock
 from headrace.ops.servers.programs import as_other_user, java, other_user
 from headrace.ops.servers.server import LoopbackServer
 

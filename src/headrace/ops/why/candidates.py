@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.engine.packet import Packet
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.log import Log
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import BEGINNING, LATEST, EpochTime

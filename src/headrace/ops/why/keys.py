@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import schema
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema
 from headrace.jobs.facts.description import DescribedOutput
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from headrace.core.columns.schema import schema
 from headrace.core.durations import spelled
-from headrace.core.schema import schema
 from headrace.log.errors import UnknownTopic
 from headrace.log.tail import Tail, tail
 from headrace.ops.why.facts import JobFacts

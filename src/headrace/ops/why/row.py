@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headrace.core.errors import JobError, PlanError
 from headrace.engine.accounting import ENDS, Accounting
-from headrace.engine.compiler import compiled
 from headrace.engine.planning.epoch_plan import EpochPlan
+from headrace.engine.program.compiler import compiled
 from headrace.engine.runner import Runner
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import data_type
 from headrace.core.errors import PlanError
-from headrace.core.schema import data_type
 from headrace.plan.aggregates.nodes import TypedCall
 from headrace.plan.aggregates.rules import RULES, SAME_AS, Given
 from headrace.plan.aggregates.user_aggregate import Aggregate

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import FactsOnly, NamedExpression, StateSummary, Step
-from headrace.plan.tables import row_a_key
+from headrace.plan.tables.latest import row_a_key
 from headrace.plan.windows.emit import ACCUMULATING, DISCARDING, ON_TIME, RETRACTING, Emit
 from headrace.plan.windows.kinds import Window
 

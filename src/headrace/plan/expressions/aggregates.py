@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from headrace.core.errors import PlanError
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression, parse
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import ColumnName, FunctionCall, Star, SyntaxNode
-from headrace.plan.expressions.problems import unknown_name
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Star, SyntaxNode
+from headrace.plan.expressions.syntax.problems import unknown_name
 
 # `first(x) ignore nulls` is `first(x, true)`.
 _WITH_NULLS = ("first", "last", "any_value", "first_value", "last_value")

@@ -12,7 +12,11 @@ from headrace.plan.expressions import kinds
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
 from headrace.plan.expressions.functions import FUNCTIONS
-from headrace.plan.expressions.nodes import (
+from headrace.plan.expressions.optimizer import NeverFolds, optimized
+from headrace.plan.expressions.rules.collections import field_of
+from headrace.plan.expressions.rules.places import OWN
+from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
+from headrace.plan.expressions.syntax.nodes import (
     Case,
     Cast,
     ColumnName,
@@ -25,11 +29,7 @@ from headrace.plan.expressions.nodes import (
     NamedArgument,
     SyntaxNode,
 )
-from headrace.plan.expressions.optimizer import NeverFolds, optimized
-from headrace.plan.expressions.problems import nearest, unknown_name
-from headrace.plan.expressions.rules.collections import field_of
-from headrace.plan.expressions.rules.places import OWN
-from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
+from headrace.plan.expressions.syntax.problems import nearest, unknown_name
 from headrace.plan.expressions.terms import Apply, Constant, Field, SparkTerm, Term
 from headrace.plan.expressions.unfused import UNFUSED
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.core.errors import PlanError
-from headrace.plan.expressions.foreign import foreign
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import ColumnName, FunctionCall, SyntaxNode
+from headrace.plan.expressions.syntax.foreign import foreign
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, SyntaxNode
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.casts import cast_reason, castable, total
-from headrace.plan.expressions.nodes import Interval, Kind, Scalar, SyntaxNode
-from headrace.plan.expressions.problems import type_error
+from headrace.plan.expressions.syntax.nodes import Interval, Kind, Scalar, SyntaxNode
+from headrace.plan.expressions.syntax.problems import type_error
 from headrace.plan.expressions.terms import Apply, Constant, SparkTerm, Term
 
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import type_name
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import type_name
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.joins.lookup import refuse_another_key
 from headrace.plan.nodes import Node, StateSummary
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 
 
 @dataclass(frozen=True)

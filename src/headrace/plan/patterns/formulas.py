@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import quoted, type_name
 from headrace.plan.aggregates.checked import aggregation
 from headrace.plan.aggregates.nodes import TypedCall as AggregateCall
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import AGGREGATES, Typed, check, parse
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import ColumnName, FunctionCall, Literal, Star, SyntaxNode
-from headrace.plan.expressions.problems import type_error, unknown_name
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Literal, Star, SyntaxNode
+from headrace.plan.expressions.syntax.problems import type_error, unknown_name
 
 FIRST, LAST, PREVIOUS, AGGREGATE, NUMBER, CLASSIFIER = "first", "last", "prev", "aggregate", "match_number", "classifier"
 _WHOLE, _SO_FAR = "final", "running"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from headrace.core.errors import PlanError
-from headrace.plan.expressions.problems import marked
+from headrace.plan.expressions.syntax.problems import marked
 from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
 _TOKEN = re.compile(r"(?P<blank>\s+)|(?P<number>\d+)|(?P<name>[^\W\d]\w*)|(?P<sign>\{-|-\}|[(){}|*+?,^$!])")

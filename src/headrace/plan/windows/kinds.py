@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.counts import counts
 from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP
 from headrace.plan.nodes import FactsOnly, StateSummary
 from headrace.plan.windows.emit import Emit
 

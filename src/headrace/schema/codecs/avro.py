@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared_type
 from headrace.core.errors import SchemaError
-from headrace.core.schema import declared_type
 from headrace.schema.codecs.avro_types import AvroRecord, Types
 from headrace.schema.codecs.cursors import RecordCursors
 from headrace.schema.codecs.decoded import Decoded, gathered, made, taken

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP
 from headrace.schema.codecs.cursors import RecordCursors
 
 # An item may take no bytes at all (null): then only this bound keeps a wrong count from filling memory.

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headrace.connectors.files.feed import CheckedRows, Feed
 from headrace.connectors.files.lines import json_lines
-from headrace.core.schema import TIMESTAMP
-from headrace.core.values import column_of
+from headrace.core.columns.schema import TIMESTAMP
+from headrace.core.columns.values import column_of
 from headrace.log import Log, Topic
 from headrace.schema.values import json_reader
 from headrace.serve.http.bodies import parsed

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from headrace.core.clock import to_datetime
+from headrace.core.columns.schema import declared
 from headrace.core.errors import HeadraceError
-from headrace.core.schema import declared
 from headrace.log import Topic
 from headrace.log.consumer import place_of
 from headrace.log.errors import UnknownGroup, UnknownTopic

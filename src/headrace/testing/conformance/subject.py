@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from headrace.connectors.output import Changes, Output, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 
 COLUMNS = schema("user string, n bigint, note string")
 KEY = ("user",)

@@ -13,7 +13,7 @@ from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.counted import revocable
 from headrace.operators.aggregates.functions.lists import ROW, flattened
-from headrace.operators.expressions.decimals import unscaled
+from headrace.operators.expressions.numbers.decimals import unscaled
 
 _COUNT, _MEAN, _SPREAD = "count", "mean", "spread"
 

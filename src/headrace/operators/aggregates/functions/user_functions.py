@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import polars as pl
 
+from headrace.core.columns.schema import data_type
 from headrace.core.errors import PlanError
-from headrace.core.schema import data_type
 from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.changes import ADD, OP
