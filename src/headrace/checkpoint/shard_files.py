@@ -46,7 +46,7 @@ class ShardFile(NamedTuple):
     size: int
     checksum: int
     attempt: WriterAttempt | None
-    """Who wrote it, if it is a manifest."""
+    """The writer, if it is a manifest."""
 
     def whole(self, *, thorough: bool) -> bool:
         """Whether it is unchanged, by its size or, thoroughly, by its content."""

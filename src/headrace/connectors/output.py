@@ -33,7 +33,7 @@ class Writer:
         return f"{self.job}/{self.sink}/{self.task}"
 
     def part_of(self, parts: int) -> int:
-        """The one of so many parts of a target that the writer's records are in: a key stays in its part when there are more tasks.
+        """The part of a target that the writer's records are in: a key stays in its part when there are more tasks.
 
         >>> [Writer("job", "view", task, tasks=4).part_of(2) for task in range(4)]
         [0, 0, 1, 1]

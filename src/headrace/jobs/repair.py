@@ -33,7 +33,7 @@ class Mending:
 
     steps: list[str] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)
-    """Batches whose commits are taken back."""
+    """Batches whose commits are removed."""
     offsets: list[int] = field(default_factory=list)
     """Batches whose offsets are taken away."""
     again: list[int] = field(default_factory=list)

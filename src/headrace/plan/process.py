@@ -101,7 +101,7 @@ class Process(Step):
             ):
                 raise PlanError(
                     f"the state of {self.name!r} has a column {name!r}",
-                    why="state is read and written as state.name, is null at first, and stands beside the key",
+                    why="state is read and written as state.name, is null at first, and is stored with the key",
                     hint=f"give it a plain name, none of the key, nor {CLEAR}, {TIMER} or {FIRED}, and leave out NOT NULL",
                     where=self.where,
                 )
@@ -110,7 +110,7 @@ class Process(Step):
         if self.input.changes or self.input.restates:
             raise PlanError(
                 f"process of {self.input.name!r}, whose results change",
-                why="a function cannot take back what it made of a result that does not hold any more",
+                why="a function cannot retract what it made of a result that is retracted later",
                 hint="take the changes as facts first: .to_stream()",
                 where=self.where,
             )

@@ -52,7 +52,7 @@ class Times:
         return total
 
     def _read(self, partition: int, first: int, last: int) -> Iterator[np.ndarray]:
-        # Who plans epochs without a loss budget need not load what computes times.
+        # A planner without a loss budget does not need the modules that compute times.
         from headrace.operators.event_time.record_time import times_of
 
         for batch in self.source.read(partition, first, last):

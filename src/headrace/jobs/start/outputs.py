@@ -33,7 +33,7 @@ class OwnTopic:
 
     name: str
     kind: str
-    """`view`, `sink`, or `side` for what the job tells beside its results."""
+    """`view`, `sink`, or `side` for a side topic."""
     columns: SchemaLike
     partitions: int = 1
     config: Mapping[str, str | int] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from headrace.plan.joins.remote_lookup import RemoteFunction
 
 FOUND = "_found"
 _PLACE = "_place"
-# So many calls that have not returned in time may still be running, for each one that may run at a time: threads cannot be stopped.
+# The number of calls past their time-out that may still run, for each one that may run at a time: threads cannot be stopped.
 _ABANDONED = 4
 # No answer has more rows than this for each key, and some more: a generator need not end.
 _MOST, _MORE = 10, 100

@@ -18,7 +18,7 @@ from headrace.operators.patterns.values import Evaluator, Sights
 
 # The condition over the complete match, among the numbers of variables.
 WHERE = -2
-# So many steps, and the search is given up.
+# The number of steps after which a search is given up.
 _MOST_STEPS = 200_000
 
 Path = tuple[int, int, "Path | None"]

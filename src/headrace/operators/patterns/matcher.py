@@ -20,7 +20,7 @@ from headrace.plan.patterns.match import NEXT_ROW, PAST_LAST, TO_FIRST, After, P
 # The state of a search that is made by trying.
 TRYING = -1
 _NONE = np.empty(0, np.int64)
-# Of one key so many matches are found before `where` judges them.
+# The number of matches of one key that are found before `where` judges them.
 _AT_ONCE = 256
 
 

@@ -94,7 +94,7 @@ class Matching(SeveralStates):
         super().__init__(self._waiting, self._kept, self._cursors, self._serials)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
-        """Let searches go on with the records that the watermark has passed, and give out the matches that are certain."""
+        """Continue searches with the records that the watermark has passed, and emit the matches that are certain."""
         before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
         if arrived.rows:
             self._waiting.add(pl.concat(arrived.rows))
@@ -129,9 +129,9 @@ class Matching(SeveralStates):
         return Outcome([added(result) for result in results], bad=bad)
 
     def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """The rows of all keys that have new ones or whose time is over, by key and in their order; and what is known of these keys."""
-        beside = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.beside]
-        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *beside)]
+        """The rows of all keys that have new ones or whose time has expired, by key and in their order; and what is known of these keys."""
+        carried = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.carried]
+        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *carried)]
         known = None
         if self._cursors.size.rows:
             asked = [frame.select(self._by) for frame in (released, due) if frame is not None]

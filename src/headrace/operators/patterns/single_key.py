@@ -42,7 +42,7 @@ class Alone:
         self._searches, self._rows, self._cursors, self._restarts, self._after = searches, rows, cursors, restarts, after
 
     def run(self, key: int, most: int, following: Callable[[Steps, int], int]) -> tuple[list[Candidate], bool]:
-        """At most so many matches one after the other, `following` being the row at which the next search begins.
+        """At most `most` matches one after the other; `following` is the row at which the next search begins.
 
         The second is whether the search came to more states than there may be.
         """

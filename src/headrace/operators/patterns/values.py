@@ -57,7 +57,7 @@ class Evaluator:
         made = []
         for value, ready in self._values:
             if value.kind == PREVIOUS:
-                continue  # It stands beside its row under this name.
+                continue  # It is a column of its row, under this name.
             column, fault = self._value(value, ready, rows, sights)
             made.append(column.alias(value.placeholder))
             faults += [] if fault is None else [fault]

@@ -42,7 +42,7 @@ class AlertLedger:
     """The job whose samples they are; one that was reset counts from the beginning."""
 
     def judge(self, job: str, alerts: Sequence[Alert], facts: Facts, channels: Sequence[str]) -> None:
-        """Note which alerts begin to fire and which are over."""
+        """Record which alerts begin to fire and which have ended."""
         now = facts["at"] or 0.0
         for alert in alerts:
             if not alert.holds(facts):
@@ -80,7 +80,7 @@ class AlertLedger:
 
 @contextmanager
 def held(place: JobDirectory) -> Iterator[AlertLedger | None]:
-    """The ledger, for whoever comes first; None while another process has it. It is written when the block ends."""
+    """The ledger, for the first process that opens it; None while another one has it. It is written when the block ends."""
     lock = PosixLock(place.path / _LOCK)
     taken = lock.acquire(wait=False)
     try:

@@ -46,7 +46,7 @@ class Variable(PatternPart):
 
 @dataclass(frozen=True)
 class Absent(PatternPart):
-    """No such row until the next matched one, or until the time of the match is over; without a name, no row at all (`$`)."""
+    """No such row until the next matched one, or until the time of the match has passed; without a name, no row at all (`$`)."""
 
     name: str | None
 

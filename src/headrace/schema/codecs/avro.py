@@ -44,8 +44,8 @@ class AvroCodec:
                 if not taken(column, reader.kind) and (reader.kind, column.type) not in _WIDER:
                     raise SchemaError(
                         f"column {column.name!r} is declared as {declared_type(column)}, its Avro field is {reader.kind}",
-                        hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms); a union needs one type "
-                        "beside null",
+                        hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms); a union needs null "
+                        "and one type",
                     )
 
     def decode(self, values: Sequence[bytes]) -> Decoded:
