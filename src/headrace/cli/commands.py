@@ -1,6 +1,6 @@
 """The `headrace` command line.
 
-A command is one file in this folder and one line in `COMMANDS`:
+A command is one file in a folder below this one and one line in `COMMANDS`:
 
 - The file has a function with typer's annotations (or, for a group such as `topics`, a `typer.Typer()` called `app`). Its docstring
   is the help text. It parses, makes one call into the package, and renders; logic lives elsewhere.
