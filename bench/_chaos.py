@@ -25,7 +25,7 @@ from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
 from headrace.testing.conformance import KEY, Subject
 from headrace.testing.conformance.observer import watched
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.conformance.victim import Victim
 from tests.fast.connectors.http.test_output import HttpSubject, Service
 from tests.system import test_server_faults
@@ -68,7 +68,7 @@ class Row:
 
     def pass_once(self, subject: Subject) -> None:
         """Kill a writer at each step of an epoch; every time, another one does the epoch again."""
-        began, hand, last = time.monotonic(), Hand(subject), 0
+        began, hand, last = time.monotonic(), SubjectWriter(subject), 0
         with watched(subject) as seen:
             for last in range(1, 100):
                 killed = Victim(hand.output, hand.writer, last, made(last), f"*=kill@{last}").killed()
@@ -86,7 +86,7 @@ class Row:
         self.duplicated += (found - wanted).total()
         self.seconds += time.monotonic() - began
 
-    def _repeated(self, subject: Subject, hand: Hand, epoch: int) -> float:
+    def _repeated(self, subject: Subject, hand: SubjectWriter, epoch: int) -> float:
         """Write an epoch again; how long that took until readers saw it."""
         began = time.monotonic()
         hand.write(epoch, made(epoch))

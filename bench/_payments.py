@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.log import Log
 
 COLUMNS = "card string, amount double, at timestamp"

@@ -16,7 +16,7 @@ import fastavro
 import pyarrow as pa
 from _harness import Measure, at_least, finish, interleave, machine, options
 
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.schema.codecs.avro import AvroCodec
 
 COLUMNS = schema("card string, amount double, country string, at timestamp, items array<int>")

@@ -28,8 +28,8 @@ from _runs import Run, epoch
 import headrace as hr
 from headrace.connectors.output import Changes, Writer, table_of
 from headrace.connectors.postgres.columns import as_csv
-from headrace.core.jars import fetch_jars, read_lock
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
+from headrace.core.files.jars import fetch_jars, read_lock
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 

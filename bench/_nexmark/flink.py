@@ -16,7 +16,7 @@ import polars as pl
 import pyspark
 from _processes import cpu_seconds
 
-from headrace.core.jars import cache_directory, fetch_jars, read_lock
+from headrace.core.files.jars import cache_directory, fetch_jars, read_lock
 
 from . import files
 from .answers import Answers

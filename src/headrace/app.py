@@ -15,10 +15,10 @@ import pyarrow as pa
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.core import html
+from headrace.core.columns.names import Names
+from headrace.core.columns.schema import SchemaLike
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError, SettingsError
-from headrace.core.names import Names
-from headrace.core.schema import SchemaLike
 from headrace.core.settings import Settings, follow_log_level, load_settings
 from headrace.core.where import caller, says_where
 from headrace.log import Log

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.testing.driver import TestDriver
 from tests.support.agreement import _bits, _plain
 from tests.support.near import near

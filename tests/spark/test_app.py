@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.jobs.facts.listing import jobs_of
 from headrace.jobs.repair import repair
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import headrace as hr
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start import run as running
 from tests.support.http_service import HttpService, served
 
@@ -66,7 +66,7 @@ def test_a_slow_sink_holds_up_its_job_and_fills_no_memory(
     assert sorted(record["n"] for record in slow.taken.values()) == list(range(FIRST + MORE))
     record = place.record()
     assert record is not None
-    counted = Books(app.log, "alerts", record).epochs()
+    counted = JobAccounting(app.log, "alerts", record).epochs()
     sizes = counted.filter(step="readings").get_column("in").to_list()
     # Each partition is read on by one record at least.
     assert max(sizes) <= BOUND + 1

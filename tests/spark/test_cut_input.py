@@ -24,7 +24,7 @@ from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.read_shares import Range
 from headrace.spark.schema import DDL
-from headrace.spark.source import JobReader, Task
+from headrace.spark.source import JobReader, ReaderTask
 from headrace.spark.stage import Stage
 from headrace.spark.writing import Written
 
@@ -127,5 +127,5 @@ def _rows(job: Job) -> list[pa.RecordBatch]:
     start = reader.initialOffset()
     [planned] = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
     _, _, moment, limits = planned.value
-    tasks = [Task((n, SENDERS), [Range("texts", 0, n, n + 1)], moment, limits) for n in range(SENDERS)]
+    tasks = [ReaderTask((n, SENDERS), [Range("texts", 0, n, n + 1)], moment, limits) for n in range(SENDERS)]
     return [batch.slice(place, 1) for task in tasks for batch in reader.read(task) for place in range(batch.num_rows)]

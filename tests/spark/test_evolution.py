@@ -69,7 +69,7 @@ class Job:
 
 
 def hr_table(rows: list[dict[str, Any]]) -> Any:
-    from headrace.core.schema import schema
+    from headrace.core.columns.schema import schema
     from headrace.plan.nodes import Source
     from headrace.testing.records import sent_table
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from headrace.core.columns.schema import schema as columns
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema as columns
-from headrace.core.schema import type_name
 from headrace.plan.expressions import FUSED, Typed, check, parse
 from headrace.plan.expressions.casts import cast_reason, castable
 from headrace.plan.expressions.functions import FUNCTIONS
-from headrace.plan.expressions.nodes import Call, Case, Cast, Node
+from headrace.plan.expressions.syntax.nodes import Case, Cast, FunctionCall, SyntaxNode
 from headrace.plan.expressions.unfused import UNFUSED
 from tests.support.agreement import disagreements
 from tests.support.expression_cases import CASTS, SOURCES, TARGETS, cases
@@ -112,9 +112,9 @@ def test_the_planner_knows_every_function_of_spark_and_no_other(spark):
     assert shown - tables - {"case"} | syntax == FUNCTIONS
 
 
-def functions(root: Node) -> Iterator[str]:
+def functions(root: SyntaxNode) -> Iterator[str]:
     for node in root.walk():
-        if isinstance(node, Call):
+        if isinstance(node, FunctionCall):
             yield node.name
         elif isinstance(node, Case):
             yield "case"

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.connectors.log.input import LogInput
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.engine.accounting import COLUMNS as ACCOUNTING
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.start.outputs import outputs_of
 from headrace.log import Log
 from headrace.plan.plan import View

@@ -15,8 +15,8 @@ import pytest
 
 import headrace as hr
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
-from headrace.engine.output_stages import output_stages
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.output_stages import output_stages
 
 pytestmark = pytest.mark.usefixtures("spark")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

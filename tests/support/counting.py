@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.core.disk import Bytes, PosixDisk, PosixFile
+from headrace.core.files.disk import Bytes, PosixDisk, PosixFile
 
 
 class CountingFile(PosixFile):

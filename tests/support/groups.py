@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from headrace.core.keys import partitions_of
+from headrace.core.columns.keys import partitions_of
 from headrace.log import Consumer, Log
 
 

@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 
 from headrace.api.declaration import Declaration
+from headrace.core.columns.schema import schema
 from headrace.core.remarks import PlanWarning
-from headrace.core.schema import schema
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
 

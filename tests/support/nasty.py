@@ -5,8 +5,8 @@ from decimal import Decimal
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
-from headrace.core.schema import schema as columns
+from headrace.core.columns.schema import TIMESTAMP
+from headrace.core.columns.schema import schema as columns
 
 NAN, INFINITY = float("nan"), float("inf")
 BYTES = [None, 0, 1, -1, 2, 7, 100, 127, -128, -127]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.api.aggregating import Results
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, hopping, session, tumbling
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.testing.driver import TestDriver
 from tests.support.near import Near
 from tests.support.streams import SCHEMA, Arrival, Row

@@ -19,7 +19,7 @@ from headrace.jobs.facts.description import description_of
 from headrace.jobs.facts.last_run import Recorder
 from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
-from headrace.operators.event_time.watermark import Progress, Reach
+from headrace.operators.event_time.watermark import Reach, StreamTime
 from headrace.ops.why.facts import facts_of
 from headrace.ops.why.finding import Finding
 from headrace.ops.why.rules import findings
@@ -69,11 +69,11 @@ class TroubledJob:
     def commit(self, latest: Mapping[int, int] | None = None, *, seen: Mapping[int, int] | None = None, **more: Any) -> None:
         """Commit an epoch after which the partitions have these latest event times, seen at these moments; noon is 0, in seconds."""
         times = {partition: NOON + second * SECOND for partition, second in (latest or {}).items()}
-        reached = Progress({part: Reach(time, NOON + (seen or {}).get(part, 0) * SECOND) for part, time in times.items()}, began_at=NOON)
+        reached = StreamTime({part: Reach(time, NOON + (seen or {}).get(part, 0) * SECOND) for part, time in times.items()}, began_at=NOON)
         source = self.plan.sources[0]
         assert source.watermark is not None
         reached = reached.advance(source.watermark, self.clock.now(), lambda moment: moment)
-        silent = {} if self.second is None else {self.second: Progress(began_at=NOON)}
+        silent = {} if self.second is None else {self.second: StreamTime(began_at=NOON)}
         topic = self.log.topic("orders")
         ends = {index: self.log.partition(topic, index).state().visible for index in range(topic.partitions)}
         plan = EpochPlan(

@@ -13,7 +13,7 @@ from headrace.core import failpoints
 from headrace.core.clock import ManualClock
 from headrace.log import Log
 from headrace.testing.conformance import KEY, Subject
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.faults import FAILPOINTS, faults
 from tests.fast.connectors.http.test_output import HttpSubject, Service
 from tests.support.compacting import Compactable
@@ -41,7 +41,7 @@ def of_the_log(directory: Path, request: pytest.FixtureRequest) -> Work:
 
 def of_an_epoch(subject: Subject) -> Work:
     """What the conformance suite kills at each failpoint."""
-    return lambda: Hand(subject).write(1, made(1)) and None
+    return lambda: SubjectWriter(subject).write(1, made(1)) and None
 
 
 def of_http(directory: Path, request: pytest.FixtureRequest) -> Work:
@@ -49,7 +49,7 @@ def of_http(directory: Path, request: pytest.FixtureRequest) -> Work:
         with Service() as service:
             thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
             thread.start()
-            Hand(HttpSubject(service)).write(1, made(1))
+            SubjectWriter(HttpSubject(service)).write(1, made(1))
             service.shutdown()
             thread.join()
 

@@ -26,7 +26,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from redis import Redis
 
 import headrace as hr
-from headrace.core.schema import TIMESTAMP, schema
+from headrace.core.columns.schema import TIMESTAMP, schema
 from headrace.jobs.directory import JobDirectory
 from headrace.log.errors import UnknownTopic
 from headrace.ops.servers.kafka import KafkaServer

@@ -16,7 +16,7 @@ from headrace.connectors.kafka import client, epoch_producer
 from headrace.connectors.kafka.output import KafkaOutput
 from headrace.connectors.kafka.reading import messages
 from headrace.connectors.output import Changes, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import (
@@ -24,7 +24,7 @@ from headrace.testing.conformance.cases import (
     expect,
     the_facts_of_a_key_keep_their_order,
 )
-from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from headrace.testing.conformance.subject import Letters, SubjectWriter, changes_of, made
 from tests.support.processes import until
 from tests.system.conftest import ENCRYPTED, PASSWORD
 
@@ -83,7 +83,7 @@ def test_facts_of_a_key_keep_their_order(kafka: KafkaServer) -> None:
 
 def test_keys_are_where_kafkas_own_clients_would_put_them_and_what_is_gone_is_a_tombstone(kafka: KafkaServer) -> None:
     subject = KafkaSubject(kafka, KEY)
-    Hand(subject).write(1, made(1), gone=[{"user": "gone", "n": 1, "note": None}])
+    SubjectWriter(subject).write(1, made(1), gone=[{"user": "gone", "n": 1, "note": None}])
     expect(subject, made(1))
     found = {message.key(): (message.partition(), message.value()) for message in subject.messages()}
     assert found[b"gone"][1] is None
@@ -99,7 +99,7 @@ def test_keys_are_where_kafkas_own_clients_would_put_them_and_what_is_gone_is_a_
 
 def test_at_least_once_writes_without_transactions(kafka: KafkaServer) -> None:
     subject = KafkaSubject(kafka, (), at_least_once=True)
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     hand.write(1, made(1))
     expect(subject, made(1))
     hand.write(1, made(1))
@@ -133,7 +133,7 @@ def test_an_epoch_is_written_and_read_over_tls_by_who_shows_a_certificate(kafka:
     subject = KafkaSubject(kafka, KEY)
     topic = subject.target.topic
     subject.target = hr.kafka(topic, servers=servers, key="user", settings=shown)
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     assert hand.write(1, made(1))
     assert not hand.write(1, made(1))
     expect(subject, made(1))
@@ -155,7 +155,7 @@ def test_brokers_that_are_away_are_waited_for_and_then_named(monkeypatch: pytest
 def test_a_task_that_comes_back_to_the_process_it_had_before_goes_on(kafka: KafkaServer) -> None:
     subject = KafkaSubject(kafka, ())
     many = [{"user": f"u{number}", "n": number, "note": None} for number in range(20_000)]
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     for epoch in (1, 3, 5):
         hand.write(epoch, many)
         elsewhere = epoch_producer.EpochProducer(subject.target, hand.writer)

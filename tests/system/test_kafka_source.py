@@ -19,10 +19,10 @@ import headrace as hr
 from headrace.connectors.kafka import client
 from headrace.connectors.kafka.input import LOOK_BACK, KafkaInput
 from headrace.core.clock import ManualClock
+from headrace.core.columns.schema import schema
 from headrace.core.errors import ConnectorError, SettingsError
-from headrace.core.schema import schema
 from headrace.jobs.directory import JobDirectory, Record
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.assembly import job_of
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader
@@ -376,7 +376,7 @@ def _read_no_further_than_the_slow_one(app: hr.App, times: list[int]) -> None:
     record = JobDirectory(app.settings.home, app.name).record()
     assert record is not None
     taken: dict[str, dict[int, int]] = {"payments": {}, "refunds": {}}
-    for row in Books(app.log, app.name, record).epochs().to_dicts():
+    for row in JobAccounting(app.log, app.name, record).epochs().to_dicts():
         if row["step"] in taken:
             taken[row["step"]][row["epoch"]] = row["in"]
     read, epochs_waited = {"payments": 0, "refunds": 0}, 0

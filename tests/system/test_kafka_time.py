@@ -15,7 +15,7 @@ import headrace as hr
 from headrace.connectors.kafka import client
 from headrace.jobs.directory import Record
 from headrace.jobs.start.assembly import job_of
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.spark.source import JobReader
 from tests.system.test_kafka_source import COLUMNS, MINUTE, Topic
@@ -70,7 +70,7 @@ def test_a_quick_topic_waits_for_a_slow_one_whose_bound_is_learned_from_its_reco
         # The record of the slow one that comes next tells how far it is.
         assert reached == RECORDS or 60 * (60 + read - 1) <= max(TIMES[: reached + 1]) + 600
     rule = next(source.watermark for source in app.plan().sources if source.name == "slow")
-    bounds = [Progress.from_json(offset["progress"]["slow"]).bounds(rule)[0] / SECOND for offset in offsets[1:]]
+    bounds = [StreamTime.from_json(offset["progress"]["slow"]).bounds(rule)[0] / SECOND for offset in offsets[1:]]
     assert all(60 <= bound < 67 for bound in bounds)
     watermarks = [offset["watermark"] for offset in offsets[1:]]
     assert watermarks == sorted(watermarks)

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.core import failpoints
 from headrace.testing.conformance import Subject
 from headrace.testing.conformance.cases import a_writer_killed_at_any_step_has_written_all_or_nothing
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.faults import FAILPOINTS, faults
 from tests.system import (
     test_http_sink,
@@ -53,7 +53,7 @@ def test_an_epoch_passes_the_steps_that_are_counted(tmp_path: Path) -> None:
     }
     for module, subject in subjects.items():
         with faults(""):
-            Hand(subject).write(1, made(1))
+            SubjectWriter(subject).write(1, made(1))
             assert _points(STEPS[module]) <= set(failpoints.hits)
 
 

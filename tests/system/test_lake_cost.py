@@ -10,7 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.testing.conformance import COLUMNS
 
 

@@ -16,14 +16,14 @@ from pyiceberg.catalog.sql import SqlCatalog
 import headrace as hr
 from headrace.connectors.output import Changes, Output, Writer
 from headrace.connectors.staged import StagedOutput
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import (
     a_writer_killed_at_any_step_has_written_all_or_nothing,
     expect,
     the_facts_of_a_key_keep_their_order,
 )
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.conformance.victim import Victim
 
 OF_FACTS = (the_facts_of_a_key_keep_their_order, a_writer_killed_at_any_step_has_written_all_or_nothing)
@@ -84,7 +84,7 @@ def test_epochs_wait_to_become_one_file_and_a_kill_amid_that_loses_and_repeats_n
     subject = ParquetSubject(tmp_path, roll="1 hour")
     held = list[dict[str, Any]]()
     for first, failpoint in ((1, "publish.commit.before"), (4, "publish.commit.after")):
-        hand, rows = Hand(subject, generation=first), [row for epoch in range(first, first + 3) for row in made(epoch)]
+        hand, rows = SubjectWriter(subject, generation=first), [row for epoch in range(first, first + 3) for row in made(epoch)]
         for epoch in range(first, first + 3):
             assert hand.write(epoch, made(epoch))
         expect(subject, held)
@@ -93,7 +93,7 @@ def test_epochs_wait_to_become_one_file_and_a_kill_amid_that_loses_and_repeats_n
         assert killed
         expect(subject, held if failpoint.endswith("before") else [*held, *rows])
         # Another run repeats the last epoch, and the files come when it ends.
-        later = Hand(subject, generation=first + 1)
+        later = SubjectWriter(subject, generation=first + 1)
         later.write(first + 2, made(first + 2))
         finish(later, first + 2)
         held += rows
@@ -102,7 +102,7 @@ def test_epochs_wait_to_become_one_file_and_a_kill_amid_that_loses_and_repeats_n
     assert later.output.last_epoch(later.writer) == 6
 
 
-def finish(hand: Hand, epoch: int) -> None:
+def finish(hand: SubjectWriter, epoch: int) -> None:
     """What the driver does when a run ends."""
     assert isinstance(hand.output, StagedOutput)
     hand.output.finish(hand.writer.job, hand.writer.sink, epoch)
@@ -133,7 +133,7 @@ def test_facts_are_added_to_a_table(case: Any, subject: type[DeltaSubject | Iceb
 
 def test_an_epoch_of_several_tasks_is_one_commit_and_seen_only_then(tmp_path: Path) -> None:
     subject = DeltaSubject(tmp_path, KEY)
-    first, second = Hand(subject), Hand(subject, task=1)
+    first, second = SubjectWriter(subject), SubjectWriter(subject, task=1)
     before = DeltaTable(subject.directory).version()
     first.stage(1, made(1)[:3])
     second.stage(1, made(1)[3:])
@@ -145,11 +145,11 @@ def test_an_epoch_of_several_tasks_is_one_commit_and_seen_only_then(tmp_path: Pa
 
 def test_what_a_run_staged_and_did_not_publish_is_published_by_the_next(tmp_path: Path) -> None:
     subject = ParquetSubject(tmp_path)
-    hand = Hand(subject, generation=1)
+    hand = SubjectWriter(subject, generation=1)
     hand.stage(1, made(1))
     hand.stage(2, made(2))
     expect(subject, [])
-    later = Hand(subject, generation=2)
+    later = SubjectWriter(subject, generation=2)
     later.output.publish(later.writer.job, later.writer.sink, 1)
     expect(subject, made(1))
     assert later.write(3, made(3))

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.core.keys import partitions_of
+from headrace.core.columns.keys import partitions_of
 from headrace.ops.servers.kafka import KafkaServer
 
 

@@ -20,10 +20,10 @@ import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.postgres import client
 from headrace.connectors.postgres.output import PostgresOutput
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
-from headrace.testing.conformance.subject import Hand, Letters, changes_of, made, ordered
+from headrace.testing.conformance.subject import Letters, SubjectWriter, changes_of, made, ordered
 from headrace.testing.conformance.victim import Victim
 from headrace.testing.faults import faults
 
@@ -59,7 +59,7 @@ def test_a_table_keeps_what_an_output_promises(case: Any, key: tuple[str, ...], 
 def test_a_server_that_was_killed_is_waited_for() -> None:
     with PostgresServer() as server:
         subject = PostgresSubject(server, KEY)
-        hand = Hand(subject)
+        hand = SubjectWriter(subject)
         hand.write(1, made(1))
         server.kill()
         back = threading.Timer(0.3, server.start)
@@ -72,7 +72,7 @@ def test_a_server_that_was_killed_is_waited_for() -> None:
 def test_a_frozen_writer_of_an_earlier_run_is_not_waited_for(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.connectors.postgres.output._WAIT", "200ms")
     subject = PostgresSubject(postgres, KEY)
-    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    old, new = SubjectWriter(subject, generation=1), SubjectWriter(subject, generation=2)
     victim = Victim(old.output, old.writer, 1, made(1), f"{subject.stall}=delay(2)")
     victim.wait()
     os.kill(victim.pid, signal.SIGSTOP)
@@ -92,7 +92,7 @@ def test_a_writer_that_stood_still_for_so_long_that_its_session_was_ended_begins
     subject = PostgresSubject(postgres, ())
     client.forget(subject.target)
     with faults(f"{subject.stall}=delay(0.5)@1"):
-        assert Hand(subject).write(1, made(1))
+        assert SubjectWriter(subject).write(1, made(1))
     assert ordered(subject.rows()) == made(1)
     client.forget(subject.target)
 

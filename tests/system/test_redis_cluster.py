@@ -15,7 +15,7 @@ from headrace.connectors.patience import patiently
 from headrace.testing.conformance import cases
 from headrace.testing.conformance.cases import expect
 from headrace.testing.conformance.observer import observed
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.conformance.victim import Victim
 from tests.support.redis_cluster import NODES, Cluster
 from tests.system.test_redis_sink import RedisSubject
@@ -74,7 +74,7 @@ def test_keys_of_a_cluster_keep_what_an_output_promises(case: Any, cluster: Clus
 
 def test_an_epoch_is_there_once_when_its_slot_moves_and_when_its_node_is_lost_meanwhile(cluster: Cluster) -> None:
     subject = ClusterSubject(cluster)
-    hand, slot = Hand(subject), subject.target.tag
+    hand, slot = SubjectWriter(subject), subject.target.tag
     hand.write(1, made(1))
     with observed(subject):
         for epoch, fault in enumerate((cluster.move, cluster.lose), 2):

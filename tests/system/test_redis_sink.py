@@ -15,7 +15,7 @@ from headrace.connectors.redis.output import RedisOutput
 from headrace.ops.servers.redis import RedisServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import a_writer_killed_at_any_step_has_written_all_or_nothing, expect
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 
 _numbers = itertools.count()
 
@@ -81,7 +81,7 @@ def test_a_sorted_set_keeps_what_an_output_promises(case: Any, redis: RedisServe
 
 def test_a_sorted_set_ranks_keys_by_their_score(redis: RedisServer) -> None:
     subject = RedisSubject(redis, form="sorted set", score="n")
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     hand.write(1, made(1, users=3))
     hand.write(2, [{"user": "u0", "n": 500, "note": ""}, {"user": "u2", "n": None, "note": ""}], gone=made(1)[5:])
     assert subject.client.zrevrange(subject.target.tag, 0, -1, withscores=True) == [("u0", 500.0), ("u1", 101.0)]
@@ -89,7 +89,7 @@ def test_a_sorted_set_ranks_keys_by_their_score(redis: RedisServer) -> None:
 
 def test_what_is_not_written_again_expires(redis: RedisServer) -> None:
     subject = RedisSubject(redis, form="string", ttl="1 hour")
-    Hand(subject).write(1, made(1))
+    SubjectWriter(subject).write(1, made(1))
     assert 3_500_000 < subject.client.pttl(f"{subject.target.tag}:u0") <= 3_600_000
     assert subject.client.pttl(f"{subject.target.tag}:headrace:job-1/{subject.sink}/0") == -1
 
@@ -103,7 +103,7 @@ def test_keys_of_several_columns_are_told_apart(redis: RedisServer) -> None:
 def test_a_server_that_was_killed_is_waited_for_and_keeps_what_it_had() -> None:
     with RedisServer() as server:
         subject = RedisSubject(server)
-        hand = Hand(subject)
+        hand = SubjectWriter(subject)
         hand.write(1, made(1))
         server.kill()
         back = threading.Timer(0.3, server.start)

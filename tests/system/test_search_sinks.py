@@ -16,7 +16,7 @@ from headrace.core import failpoints
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.faults import FAILPOINTS, faults
 
 _numbers = itertools.count()
@@ -77,7 +77,7 @@ def test_an_index_of_a_node_keeps_what_an_output_promises(case: Any, opensearch:
 def test_an_epoch_passes_every_failpoint_of_a_node(opensearch: OpenSearchServer) -> None:
     subject = NodeSubject(opensearch, KEY)
     with faults(""):
-        Hand(subject).write(1, made(1))
+        SubjectWriter(subject).write(1, made(1))
         passed = {name for name in failpoints.hits if name != failpoints.ALL}
     assert passed == {name for name in FAILPOINTS if name.startswith(OF_A_NODE)}
 
@@ -92,14 +92,14 @@ def test_facts_are_added_to_an_index_of_a_node(opensearch: OpenSearchServer) -> 
 
 def test_a_new_job_replaces_what_an_earlier_one_left_in_later_epochs(opensearch: OpenSearchServer) -> None:
     subject = NodeSubject(opensearch, KEY)
-    Hand(subject, job="job-1").write(9, made(9))
-    Hand(subject, job="job-2").write(1, made(1)[:3], gone=made(1)[3:])
+    SubjectWriter(subject, job="job-1").write(9, made(9))
+    SubjectWriter(subject, job="job-2").write(1, made(1)[:3], gone=made(1)[3:])
     expect(subject, made(1)[:3])
 
 
 def test_an_older_epoch_brings_nothing_back_that_was_removed_since(opensearch: OpenSearchServer) -> None:
     subject = NodeSubject(opensearch, KEY)
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     hand.write(1, made(1))
     hand.write(3, [], gone=made(1)[:1])
     version = (1 << 40) + 2
@@ -117,7 +117,7 @@ def test_words_are_found_on_a_node(opensearch: OpenSearchServer) -> None:
     output.prepare(1)
     subject = NodeSubject(opensearch, KEY)
     subject.target, subject.index = target, "words"
-    Hand(subject).write(1, [{"user": "a", "n": 1, "note": "Red shoes"}, {"user": "b", "n": 20, "note": "blue hats"}])
+    SubjectWriter(subject).write(1, [{"user": "a", "n": 1, "note": "Red shoes"}, {"user": "b", "n": 20, "note": "blue hats"}])
     asked("POST", f"{opensearch.url}/words/_refresh")
     assert [row["user"] for row in target.find("shoes")] == ["a"]
     assert [row["user"] for row in target.find("n:[10 TO 30]")] == ["b"]

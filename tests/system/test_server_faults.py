@@ -12,30 +12,30 @@ from headrace.connectors.kafka import client, epoch_producer
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 from headrace.testing.conformance import COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import expect
 from headrace.testing.conformance.observer import observed
-from headrace.testing.conformance.subject import Hand, made
+from headrace.testing.conformance.subject import SubjectWriter, made
 from headrace.testing.conformance.victim import Victim
 from tests.system.test_kafka_sink import KafkaSubject
 from tests.system.test_postgres_sink import PostgresSubject
 from tests.system.test_redis_sink import RedisSubject
 
 STALL = timedelta(seconds=3)
-Fault = Callable[[Server], None]
+Fault = Callable[[LoopbackServer], None]
 
 
-def killed(server: Server) -> None:
+def killed(server: LoopbackServer) -> None:
     server.kill()
     server.start()
 
 
-def restarted(server: Server) -> None:
+def restarted(server: LoopbackServer) -> None:
     server.restart()
 
 
-def stalled(server: Server) -> None:
+def stalled(server: LoopbackServer) -> None:
     """Longer than the clients of these tests wait for an answer."""
     server.pause()
     try:
@@ -47,9 +47,9 @@ def stalled(server: Server) -> None:
 FAULTS: tuple[Fault, ...] = (killed, restarted, stalled)
 
 
-def endure(subject: Subject, server: Server) -> int:
+def endure(subject: Subject, server: LoopbackServer) -> int:
     """Let each fault happen when an epoch is written and not committed; how many epochs there were."""
-    hand, before = Hand(subject), list[dict[str, object]]()
+    hand, before = SubjectWriter(subject), list[dict[str, object]]()
     hand.write(1, made(1))
     before = made(1)
     with observed(subject):
@@ -97,7 +97,7 @@ def test_kafka() -> None:
 def _a_read_goes_on_when_the_broker_comes_back(server: KafkaServer) -> None:
     many = [{"user": "a", "n": number, "note": "x" * 100} for number in range(100_000)]
     subject = KafkaSubject(server, (), at_least_once=True)
-    Hand(subject).write(1, many)
+    SubjectWriter(subject).write(1, many)
     source = subject.target.input(COLUMNS, None, "reader")
     end = {partition: last for partition, last in source.end().items() if last}
     ((partition, last),) = end.items()
@@ -113,14 +113,14 @@ def _a_read_goes_on_when_the_broker_comes_back(server: KafkaServer) -> None:
 
 
 def _a_transaction_that_took_too_long_is_done_again(subject: Subject) -> None:
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     late = Victim(hand.output, hand.writer, 1, made(1), f"{subject.stall}=delay(2.5)@1")
     assert late.end() == 0
     expect(subject, made(1))
 
 
 def _a_writer_of_the_same_name_shuts_out_the_first(subject: Subject) -> None:
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     first = Victim(hand.output, hand.writer, 2, made(2), f"{subject.stall}=delay(1)@1")
     first.wait()
     assert hand.write(2, made(2))

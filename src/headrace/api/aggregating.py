@@ -59,7 +59,7 @@ class Results(Stream):
         """Say when windows emit results. A window always emits one when the watermark passes its end.
 
         - `early`: before that, each time the watermark passes another multiple of this, for windows with new records.
-        - `every`: before that, at the end of an epoch, for windows with so many new records.
+        - `every`: before that, at the end of an epoch, for windows with that number of new records.
         - `until`: after that, until the watermark is so far past the end, late records correct the result.
         - `late`: when they do so: "each" epoch that has some, or each time the watermark passes another multiple of a duration.
 

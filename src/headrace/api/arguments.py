@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
-from headrace.core.names import Names, listed
 from headrace.core.where import caller
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Typed

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from headrace.api.arguments import node_of
 from headrace.api.stream import Stream, Table
+from headrace.core.columns.names import Names, listed
+from headrace.core.columns.schema import SchemaLike, type_name
+from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.names import Names, listed
-from headrace.core.schema import SchemaLike, type_name
-from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
 from headrace.plan.aggregates.checked import check_own
 from headrace.plan.aggregates.user_aggregate import Aggregate
@@ -23,7 +23,7 @@ from headrace.plan.nodes import Node, Source, column
 from headrace.plan.plan import Output, Plan, Sink, View
 from headrace.plan.sinks import check_target, folding_key
 from headrace.plan.source_time import event_time
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 from headrace.plan.watermarks import Bounded, LossBudget, Watermark
 
 

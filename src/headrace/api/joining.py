@@ -8,9 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 
 from headrace.api.arguments import Namer
+from headrace.core.columns.schema import type_name
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.schema import type_name
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.joins.as_of import AsOfJoin, versioned
 from headrace.plan.joins.interval import IntervalJoin
@@ -18,7 +18,7 @@ from headrace.plan.joins.join import On, Sides, pairs_of
 from headrace.plan.joins.lookup import SNAPSHOT, TableLookup
 from headrace.plan.joins.tables import TableJoin, is_table
 from headrace.plan.nodes import Node, column
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 
 Within = Duration | tuple[Duration, Duration]
 

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.api.arguments import Namer, refuse_arity
+from headrace.core.columns.names import listed
+from headrace.core.columns.schema import SchemaLike, type_name
+from headrace.core.columns.schema import schema as schema_of
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.names import listed
-from headrace.core.schema import SchemaLike, type_name
-from headrace.core.schema import schema as schema_of
 from headrace.plan.joins.join import LEFT, On
-from headrace.plan.joins.remote_lookup import Answering, Remote, RemoteLookup
+from headrace.plan.joins.remote_lookup import Answering, RemoteFunction, RemoteLookup
 from headrace.plan.nodes import Node, column
 
 
@@ -91,7 +91,7 @@ def _refuse_names(node: Node, on: tuple[tuple[str, str], ...], returns: pa.Schem
         raise PlanError(f"lookup of {node.name!r} returns no column", hint='returns="name string"', where=at)
 
 
-def _remote(wanted: Wanted, at: str | None) -> Remote:
+def _remote(wanted: Wanted, at: str | None) -> RemoteFunction:
     calls = wanted.calls
     for name, number, least in (("parallel", calls.parallel, 1), ("batch", calls.batch, 1), ("retries", calls.retries, 0)):
         if not counts(number, least=least):
@@ -101,7 +101,7 @@ def _remote(wanted: Wanted, at: str | None) -> Remote:
     asked, system = wanted.function, ""
     if isinstance(asked, Answering):
         asked, system = asked.answers(), str(asked)
-    return Remote(asked, timeout, calls.parallel, calls.batch, calls.retries, backoff, system)
+    return RemoteFunction(asked, timeout, calls.parallel, calls.batch, calls.retries, backoff, system)
 
 
 def _length(value: Any, name: str, least: timedelta, at: str | None) -> timedelta:

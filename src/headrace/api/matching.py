@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from headrace.api.arguments import Namer, columns_of, refuse_twice
+from headrace.core.columns.names import Names
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.names import Names
-from headrace.plan.expressions.problems import unknown_name
+from headrace.plan.expressions.syntax.problems import unknown_name
 from headrace.plan.nodes import Node
 from headrace.plan.patterns.formulas import Scope, parse_condition, parse_formula
 from headrace.plan.patterns.grammar import parse_pattern
 from headrace.plan.patterns.match import ALL, EVIDENCE, NEXT_ROW, ONE, OTHERS, PAST_LAST, PLACES, TO_FIRST, TO_LAST, After, Match, Pattern
-from headrace.plan.patterns.parts import Absent, Part, Variable
+from headrace.plan.patterns.parts import Absent, PatternPart, Variable
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _refuse_names(asked: Sought, scope: Scope, at: str | None) -> None:
         )
 
 
-def _after(text: str, root: Part, scope: Scope, at: str | None) -> After:
+def _after(text: str, root: PatternPart, scope: Scope, at: str | None) -> After:
     said = str(text).lower().split()
     if said in (PAST_LAST.split(), NEXT_ROW.split()):
         return After(" ".join(said))

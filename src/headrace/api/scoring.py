@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.api.arguments import Namer, columns_of, refuse_arity, refuse_twice
+from headrace.core.columns.names import Names
+from headrace.core.columns.schema import data_type, type_name
 from headrace.core.errors import PlanError
-from headrace.core.names import Names
-from headrace.core.schema import data_type, type_name
 from headrace.plan.nodes import Node
 from headrace.plan.scoring import Model, OnnxFile, Score, Scorer
 

@@ -15,26 +15,26 @@ from headrace.api.matching import Sought, matched
 from headrace.api.scoring import Scored, scored
 from headrace.api.union import common_columns, retyped
 from headrace.core import html
+from headrace.core.columns.names import Names, listed
+from headrace.core.columns.schema import SchemaLike, quoted, type_name
+from headrace.core.columns.schema import schema as schema_of
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.core.names import Names, listed
-from headrace.core.schema import SchemaLike, quoted, type_name
-from headrace.core.schema import schema as schema_of
 from headrace.core.where import caller, says_where
-from headrace.plan.dedup import Dedup
 from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
 from headrace.plan.joins.join import INNER, On
 from headrace.plan.joins.remote_lookup import Answering
-from headrace.plan.meeting import Meeting
 from headrace.plan.nodes import Node, column
 from headrace.plan.picture import of_node
-from headrace.plan.previous import PREVIOUS, WithPrevious
 from headrace.plan.process import IN_TIME, Logic, Process
-from headrace.plan.sides import dead_of, late_of
+from headrace.plan.side_streams import dead_of, late_of
 from headrace.plan.steps import OPERATION, Explode, KeyBy, Select, ToStream, Transform, Union, Where
-from headrace.plan.tables import ToTable
-from headrace.plan.top import Top, TopOfFacts, window_of
+from headrace.plan.tables.dedup import Dedup
+from headrace.plan.tables.latest import ToTable
+from headrace.plan.tables.meeting import Meeting
+from headrace.plan.tables.previous import PREVIOUS, WithPrevious
+from headrace.plan.tables.top import Top, TopOfFacts, window_of
 from headrace.plan.windows.kinds import Window
 from headrace.plan.windows.processing_time import ProcessingTime
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from headrace.api.arguments import Namer
+from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import quoted, type_name
 from headrace.plan.expressions import check, parse
 from headrace.plan.nodes import Node
 from headrace.plan.steps import Retyped

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.checkpoint.journal import COMMITS, OFFSETS, QUERY, checksum_of, entry
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan
 
 _CHUNK = 512

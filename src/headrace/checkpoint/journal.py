@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.core.disk import sync_directory, sync_file
+from headrace.core.files.disk import sync_directory, sync_file
 
 OFFSETS, COMMITS = "offsets", "commits"
 # The id of the query.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from headrace.checkpoint.shard_files import SHARDS, Attempt, ShardFiles, manifests_of, shard_files
+from headrace.checkpoint.shard_files import SHARDS, ShardFiles, WriterAttempt, manifests_of, shard_files
 from headrace.checkpoint.shard_state import Manifest
-from headrace.core.disk import sync_directory, sync_file
+from headrace.core.files.disk import sync_directory, sync_file
 
 
 class PlacedStep(NamedTuple):
@@ -26,7 +26,7 @@ class PlacedStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class StateLayout:
     """One layout of the state of a job: its number, its shards, and its steps by their names in the plan."""
 
     checkpoint: Path
@@ -71,8 +71,8 @@ class StepBlobs:
 class Takeover:
     """The state of one layout on its way into another, as of an epoch."""
 
-    before: Layout
-    after: Layout
+    before: StateLayout
+    after: StateLayout
     epoch: int
     _manifests: dict[tuple[int, int], Manifest] = field(default_factory=dict)
 
@@ -98,7 +98,7 @@ class Takeover:
         for level in range(1, self.after.levels + 1):
             for shard in range(self.after.shards):
                 files, manifest = self.after.files(level, shard), self._manifest(level, shard)
-                names = [*manifest.files, files.write(self.epoch, manifest.to_bytes(), Attempt())]
+                names = [*manifest.files, files.write(self.epoch, manifest.to_bytes(), WriterAttempt())]
                 written |= {files.path(name) for name in names}
         for file in written:
             sync_file(file)
@@ -121,7 +121,7 @@ class Takeover:
         made.blobs.update({f"{step.id}/{name}": file for name, file in blobs.items()})
 
 
-def remove_others(layout: Layout) -> None:
+def remove_others(layout: StateLayout) -> None:
     """Remove what no step of a layout has: former layouts, and steps and shards that are gone."""
     kept = {step.id for step in layout.steps.values()} | {manifests_of(level, layout.number) for level in range(1, layout.levels + 1)}
     for directory in _directories(layout.checkpoint):

@@ -31,7 +31,7 @@ _NAME = re.compile(
 )
 
 
-class Attempt(NamedTuple):
+class WriterAttempt(NamedTuple):
     """The writer of a manifest: the number of the job's run, and that of the task in it. A later one is greater."""
 
     run: int = 0
@@ -45,8 +45,8 @@ class ShardFile(NamedTuple):
     epoch: int
     size: int
     checksum: int
-    attempt: Attempt | None
-    """Who wrote it, if it is a manifest."""
+    attempt: WriterAttempt | None
+    """The writer, if it is a manifest."""
 
     def whole(self, *, thorough: bool) -> bool:
         """Whether it is unchanged, by its size or, thoroughly, by its content."""
@@ -66,7 +66,7 @@ class ShardFiles:
         self.directory = directory
         self._steps = steps
 
-    def write(self, epoch: int, blob: bytes, attempt: Attempt | None = None, step: str = "") -> str:
+    def write(self, epoch: int, blob: bytes, attempt: WriterAttempt | None = None, step: str = "") -> str:
         """Write a blob of a step, or the manifest of an attempt, to a file of an epoch; returns its name."""
         kind = secrets.token_hex(4) if attempt is None else f"manifest-{attempt.run}-{attempt.task}"
         name = f"{step}/" * bool(step) + f"{epoch}-{kind}-{len(blob)}-{_checksum(blob):08x}"
@@ -107,7 +107,7 @@ class ShardFiles:
     def manifests(self, epoch: int) -> list[ShardFile]:
         """The manifests of all attempts of an epoch, the last one first."""
         found = [file for path in self.directory.glob(f"{epoch}-manifest-*") if (file := _named(path)) is not None]
-        return sorted(found, key=lambda file: file.attempt or Attempt(), reverse=True)
+        return sorted(found, key=lambda file: file.attempt or WriterAttempt(), reverse=True)
 
     def needed_manifest(self, epoch: int) -> ShardFile:
         """The same, of a finished epoch: it must exist."""
@@ -153,7 +153,7 @@ def _named(path: Path) -> ShardFile | None:
     said = _NAME.fullmatch(path.name)
     if said is None:
         return None
-    attempt = Attempt(int(said["run"]), int(said["task"])) if said["run"] else None
+    attempt = WriterAttempt(int(said["run"]), int(said["task"])) if said["run"] else None
     return ShardFile(path, int(said["epoch"]), int(said["size"]), int(said["checksum"], 16), attempt)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from headrace.checkpoint.shard_files import GRACE, Attempt, ShardFile, ShardFiles, written_by
+from headrace.checkpoint.shard_files import GRACE, ShardFile, ShardFiles, WriterAttempt, written_by
 from headrace.core.errors import JobError
 
 # The form of a manifest and of the blobs that it names.
@@ -65,7 +65,7 @@ def attempted(files: ShardFiles, epoch: int) -> Attempted | None:
     return next((Attempted(files, Manifest.of(file.path.read_bytes())) for file in whole), None)
 
 
-class Stored:
+class StoredShard:
     """The files of a shard as of an epoch. If the next one changes them and does not finish, the disk is unchanged; this object is not."""
 
     def __init__(self, files: ShardFiles, epoch: int) -> None:
@@ -94,7 +94,7 @@ class Stored:
             )
         return self.operators.get(step)
 
-    def finish(self, operators: Mapping[str, str], attempt: Attempt, fingerprints: Mapping[str, str] | None = None) -> None:
+    def finish(self, operators: Mapping[str, str], attempt: WriterAttempt, fingerprints: Mapping[str, str] | None = None) -> None:
         """Store the state as of the next epoch. Files that cannot be needed any more are removed."""
         self.operators, self._fingerprints = dict(operators), dict(fingerprints or {})
         self.epoch += 1
@@ -136,7 +136,7 @@ def _outlived(files: ShardFiles, names: set[str], epoch: int) -> set[str]:
     return {name for name in names - needed if written_by(name) <= first.epoch}
 
 
-def withdrawn(files: ShardFiles, epoch: int, attempt: Attempt) -> bool:
+def withdrawn(files: ShardFiles, epoch: int, attempt: WriterAttempt) -> bool:
     """Remove the manifest of an attempt if there is an earlier one whose files are complete; returns whether it was removed."""
     mine, *earlier = [file for file in files.manifests(epoch) if file.attempt is not None and file.attempt <= attempt]
     if not any(_whole(files, manifest) for manifest in earlier[:1]):
@@ -155,7 +155,7 @@ def _whole(files: ShardFiles, manifest: ShardFile) -> bool:
 class Blobs:
     """The blobs of one operator."""
 
-    def __init__(self, stored: Stored, prefix: str) -> None:
+    def __init__(self, stored: StoredShard, prefix: str) -> None:
         self._stored, self._prefix = stored, prefix
 
     def get(self, name: str) -> bytes | None:

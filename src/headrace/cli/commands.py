@@ -1,6 +1,6 @@
 """The `headrace` command line.
 
-A command is one file in this folder and one line in `COMMANDS`:
+A command is one file in a folder below this one and one line in `COMMANDS`:
 
 - The file has a function with typer's annotations (or, for a group such as `topics`, a `typer.Typer()` called `app`). Its docstring
   is the help text. It parses, makes one call into the package, and renders; logic lives elsewhere.
@@ -21,40 +21,12 @@ from typing import Annotated
 import typer
 
 import headrace
-from headrace.cli import (
-    accounting,
-    chaos,
-    compact,
-    demo,
-    doctor,
-    epochs,
-    explain,
-    failpoints,
-    groups,
-    jobs,
-    lateness,
-    logs,
-    match,
-    places,
-    plan,
-    prepare,
-    produce,
-    query,
-    render,
-    repair,
-    reset,
-    run,
-    serve,
-    status,
-    stop,
-    support_bundle,
-    systemd,
-    tail,
-    top,
-    topics,
-    up,
-    why,
-)
+from headrace.cli import demo, places, render
+from headrace.cli.apps import chaos, explain, lateness, match, plan
+from headrace.cli.jobs import accounting, epochs, jobs, logs, repair, reset, run, status, stop, support_bundle, systemd, top, why
+from headrace.cli.machine import doctor, failpoints, prepare, up
+from headrace.cli.serving import query, serve
+from headrace.cli.topics import compact, groups, produce, tail, topics
 from headrace.core.errors import HeadraceError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import SchemaError
-from headrace.core.schema import type_name
 
 
 def added(held: pa.Schema, made: pa.Schema, table: object) -> list[pa.Field]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.core.errors import ConnectorError
 
 
-class Fenced(ConnectorError):
+class WriterFenced(ConnectorError):
     """A writer of a run that another run has replaced."""
 
 
@@ -33,15 +33,15 @@ class Writer:
         return f"{self.job}/{self.sink}/{self.task}"
 
     def part_of(self, parts: int) -> int:
-        """The one of so many parts of a target that the writer's records are in: a key stays in its part when there are more tasks.
+        """The part of a target that the writer's records are in: a key stays in its part when there are more tasks.
 
         >>> [Writer("job", "view", task, tasks=4).part_of(2) for task in range(4)]
         [0, 0, 1, 1]
         """
         return self.task * parts // self.tasks if self.tasks and self.tasks % parts == 0 else self.task % parts
 
-    def fenced(self) -> Fenced:
-        return Fenced(
+    def fenced(self) -> WriterFenced:
+        return WriterFenced(
             f"writer {self.name} of run {self.generation} was replaced by a newer run of the job",
             why="its changes would mix with those of its successor",
             hint="stop this run; the new one continues",
@@ -90,7 +90,7 @@ class Output(Protocol):
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         """Make an epoch's changes durable, all or none, together with the number of the epoch.
 
-        False if the writer has already written this epoch or a later one. Raises `Fenced` if a newer run of the job writes.
+        False if the writer has already written this epoch or a later one. Raises `WriterFenced` if a newer run of the job writes.
         """
         ...
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
-from headrace.core.disk import sync_directory
+from headrace.core.files.disk import sync_directory
 
 # Marks removed rows; files of sinks that never remove rows do not have it.
 REMOVED = "_removed"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.schema import type_name
+from headrace.core.columns.schema import type_name
 
 _CELL = "padding:2px 10px 2px 0;text-align:{};font-family:ui-monospace,Menlo,Consolas,monospace;font-size:12px"
 

@@ -24,7 +24,7 @@ KEPT = ("state_rows", "state_bytes")
 
 
 @dataclass
-class Count:
+class StepCount:
     """The fate of the records that a step took in. `out` went on, or into the state of the step."""
 
     taken: int = 0
@@ -46,18 +46,18 @@ class Accounting:
     """The counts of all steps of an epoch or a run, in the order in which records meet them."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, Count] = {}
+        self._counts: dict[str, StepCount] = {}
         self._kept: dict[str, tuple[int, int]] = {}
 
     def add(self, step: str, **ends: int) -> None:
         """Count records of a step: `taken`, and their fates."""
-        count = self._counts.setdefault(step, Count())
+        count = self._counts.setdefault(step, StepCount())
         for end, number in ends.items():
             setattr(count, end, getattr(count, end) + number)
 
     def explain(self, step: str, **reasons: str | None) -> None:
         """Record why records of a step were late or dead letters; the first reason stays."""
-        count = self._counts.setdefault(step, Count())
+        count = self._counts.setdefault(step, StepCount())
         for name, reason in reasons.items():
             setattr(count, name, getattr(count, name) or reason)
 
@@ -73,7 +73,7 @@ class Accounting:
         for step, kept in other._kept.items():
             self.keep(step, *kept)
 
-    def __iter__(self) -> Iterator[tuple[str, Count]]:
+    def __iter__(self) -> Iterator[tuple[str, StepCount]]:
         return iter(self._counts.items())
 
     def rows(self) -> list[dict[str, int | str]]:

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import polars as pl
 
-from headrace.core.moments import FIRST, LAST
-from headrace.engine.flow import computed
+from headrace.core.columns.moments import FIRST, LAST
 from headrace.engine.packet import ROWS, Exit, Packet, sharded
+from headrace.engine.program.flow import computed
 from headrace.engine.spark_answers import ready
 from headrace.operators.changes import CHANGED, OP, TIME, added
 from headrace.operators.columns import ALL, ROW

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.provenance import Provenance, decoded
 from headrace.engine.route import Result, Router
-from headrace.engine.spark_step import SparkStep
 from headrace.operators.changes import TIME
 from headrace.operators.columns import ROW
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Origin
+    from headrace.engine.program.program import Origin
 
 
 def ingest(router: Router, origin: Origin, records: pl.DataFrame, limit: int) -> Result:

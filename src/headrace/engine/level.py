@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headrace.engine.operate import Place
+from headrace.engine.operate import OperatorShard
 from headrace.engine.packet import Packet
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.engine.route import Result
 from headrace.operators.contract import Stateful
 from headrace.operators.event_time.epoch_time import EpochTime
@@ -35,7 +35,7 @@ class Shard:
         total = Result()
         for name, state in self.states.items():
             mine = arrived(name) + [packet for packet in total.packets if packet.target == name]
-            place = Place(name, self.number, state, self.states.get(program.operators[name].colocated_with))
+            place = OperatorShard(name, self.number, state, self.states.get(program.operators[name].colocated_with))
             result = program.step(place, mine, time, self.store(name))
             total.packets = [packet for packet in total.packets if packet.target != name] + result.packets
             total.accounting.merge(result.accounting)

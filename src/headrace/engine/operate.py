@@ -19,11 +19,11 @@ from headrace.operators.contract import ONLY, START, Arrived, Outcome, Stateful,
 from headrace.operators.state.store import Store
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Operator
+    from headrace.engine.program.program import Operator
 
 
 @dataclass(frozen=True)
-class Place:
+class OperatorShard:
     """One shard of an operator with its state."""
 
     operator: str
@@ -33,7 +33,7 @@ class Place:
     """The same shard of the operator that this one is co-located with."""
 
 
-def operate(router: Router, place: Place, packets: Sequence[Packet], store: Store) -> Result:
+def operate(router: Router, place: OperatorShard, packets: Sequence[Packet], store: Store) -> Result:
     """Let one shard take in its packets of an epoch, and time move on."""
     name, operator = place.operator, router.program.operators[place.operator]
     suspects = Suspects([packet for packet in packets if packet.kind != ROWS])
@@ -50,7 +50,7 @@ def operate(router: Router, place: Place, packets: Sequence[Packet], store: Stor
     return router.result
 
 
-def _put_aside(router: Router, place: Place, outcome: Outcome, suspects: Suspects) -> None:
+def _put_aside(router: Router, place: OperatorShard, outcome: Outcome, suspects: Suspects) -> None:
     """Route late records, bad ones and failed timers to their side topics."""
     name, counts = place.operator, router.result.accounting
     if outcome.late is not None:

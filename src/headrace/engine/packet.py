@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.keys import KEY_GROUPS, encode_keys, key_groups_of
+from headrace.core.columns.keys import KEY_GROUPS, encode_keys, key_groups_of
 
 # The kind of suspects is followed by the name of their source.
 ROWS, SUSPECTS = "rows", "suspects of "

@@ -16,7 +16,7 @@ from headrace.plan.reserved import reserved
 from headrace.plan.topics import dead_topic, late_topic
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Origin
+    from headrace.engine.program.program import Origin
 
 # The original record, where it travels along.
 ORIGINAL = "_original"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from headrace.engine.accounting import Accounting
-from headrace.engine.flow import Flow
 from headrace.engine.hot_keys import sampled
 from headrace.engine.packet import Exit, Packet, placed, sharded
 from headrace.engine.partition_shards import shards_of_partitions
+from headrace.engine.program.flow import Flow
+from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.provenance import Provenance
 from headrace.engine.side_topics import why_late
-from headrace.engine.spark_step import SparkStep
 from headrace.engine.suspects import suspected
 from headrace.operators.changes import ADD, OP, TIME
 from headrace.operators.contract import ONLY, START
@@ -26,7 +26,7 @@ from headrace.operators.expressions import REASON
 from headrace.plan.topics import hot_topic
 
 if TYPE_CHECKING:
-    from headrace.engine.program import Outlet, Program
+    from headrace.engine.program.program import Outlet, Program
 
 _FEW = 10_000
 
@@ -151,9 +151,9 @@ class Router:
     def put_aside(self, step: str, packet: Packet) -> None:
         """Send late records or dead letters of a step to their topic, and through the steps that read them as a stream."""
         self.result.packets.append(packet)
-        side = self.program.sides.get(packet.target)
+        side = self.program.side_streams.get(packet.target)
         # When the input has ended, these streams have ended, too. What is late or bad after one of them is not fed to it again.
-        if side is None or self.time.before >= END or self._is_beyond_sides(step):
+        if side is None or self.time.before >= END or self._is_beyond_side_streams(step):
             return
         origin, rows = self.program.origins[side.origin], packet.frame.height
         moment = self.time.before if self.time.before > BEGINNING else self.time.clock
@@ -163,6 +163,6 @@ class Router:
         time = pl.lit(None if origin.time is None else moment, pl.Int64).alias(TIME)
         behind.flow(side.flow, packet.frame.select(*side.columns, time))
 
-    def _is_beyond_sides(self, step: str) -> bool:
+    def _is_beyond_side_streams(self, step: str) -> bool:
         """Whether a step, or the one whose results or timers it stands for, reads late records or dead letters."""
-        return any(step == name or step.startswith(f"{name}.") for name in self.program.beyond_sides)
+        return any(step == name or step.startswith(f"{name}.") for name in self.program.beyond_side_streams)

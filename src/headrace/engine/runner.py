@@ -9,11 +9,11 @@ from itertools import chain
 import polars as pl
 
 from headrace.engine.accounting import Accounting
-from headrace.engine.evolving.kept_state import without
-from headrace.engine.evolving.key_groups import spread
+from headrace.engine.evolution.kept_state import without
+from headrace.engine.evolution.key_groups import spread
 from headrace.engine.level import Shard, operators_of
 from headrace.engine.packet import Packet
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.operators.contract import Size
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.store import MemoryStore

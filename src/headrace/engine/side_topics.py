@@ -6,7 +6,7 @@ import polars as pl
 
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import END
-from headrace.plan.sides import late_names
+from headrace.plan.side_streams import late_names
 from headrace.schema.legible import as_json
 
 # The reason why a source could not decode a record, and the record as text.

@@ -14,11 +14,11 @@ from typing import Any
 
 from headrace.checkpoint.epoch_files import stored_plan
 from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
-from headrace.core.disk import PosixLock, locked
+from headrace.core.columns.keys import KEY_GROUPS
 from headrace.core.errors import JobError
-from headrace.core.keys import KEY_GROUPS
+from headrace.core.files.disk import PosixLock, locked
+from headrace.core.files.replacing import replace_text
 from headrace.core.processes import end_remnants, identity
-from headrace.core.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan
 
 _SHARDS_PER_CORE = 2
@@ -90,9 +90,9 @@ class JobDirectory:
         return self.path / "checkpoint"
 
     @property
-    def books(self) -> Path:
+    def accounting(self) -> Path:
         """The sums of the finished epochs' accounting."""
-        return self.path / "books.json"
+        return self.path / "accounting.json"
 
     @property
     def spark_log(self) -> Path:

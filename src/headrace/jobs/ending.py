@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.log import Log
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def ending(log: Log, place: JobDirectory) -> Ending | None:
     plan, record = place.committed_plan(), place.record()
     if record is None or plan is None or not plan.ended:
         return None
-    since = Books(log, place.name, record).epochs().filter(pl.col("epoch") > plan.ended)
+    since = JobAccounting(log, place.name, record).epochs().filter(pl.col("epoch") > plan.ended)
     return Ending(plan.ended, int(since.get_column("late").sum()))
 
 

@@ -18,7 +18,7 @@ from headrace.connectors.output import Output, Writer
 from headrace.connectors.staged import StagedOutput
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.start.outputs import outputs_of
 from headrace.log import Log
@@ -33,7 +33,7 @@ class Mending:
 
     steps: list[str] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)
-    """Batches whose commits are taken back."""
+    """Batches whose commits are removed."""
     offsets: list[int] = field(default_factory=list)
     """Batches whose offsets are taken away."""
     again: list[int] = field(default_factory=list)

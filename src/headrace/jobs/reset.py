@@ -15,7 +15,7 @@ from headrace.plan.topics import accounting_topic
 
 
 @dataclass(frozen=True)
-class Part:
+class ResetPart:
     """The state of a job, or something that it writes: whether it goes, and why not."""
 
     kind: str
@@ -25,10 +25,10 @@ class Part:
     why: str = ""
 
 
-def parts_of(plan: Plan, place: JobDirectory, log: Log | None, *, sinks: bool) -> Iterator[Part]:
+def parts_of(plan: Plan, place: JobDirectory, log: Log | None, *, sinks: bool) -> Iterator[ResetPart]:
     """All parts that a reset of a plan's job considers; topics of its sinks go only with `sinks`."""
     if place.record() is not None or place.checkpoint.exists():
-        yield Part("state", str(place.path), f"epoch {place.committed_epoch():,}")
+        yield ResetPart("state", str(place.path), f"epoch {place.committed_epoch():,}")
     for name, kind in _topics(plan, place).items():
         if log is not None and has_topic(log, name):
             records = sum(part["end"] - part["start"] for part in log.describe(name)["partitions"])
@@ -36,10 +36,10 @@ def parts_of(plan: Plan, place: JobDirectory, log: Log | None, *, sinks: bool) -
     for output in plan.outputs:
         if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
             again = "every record is written again" if not output.folds_by else "its rows are replaced as they come"
-            yield Part("sink", str(output.target), "", goes=False, why=f"it is not in this home; {again}")
+            yield ResetPart("sink", str(output.target), "", goes=False, why=f"it is not in this home; {again}")
 
 
-def remove(parts: list[Part], place: JobDirectory, log: Log | None) -> None:
+def remove(parts: list[ResetPart], place: JobDirectory, log: Log | None) -> None:
     """Remove the parts that go. Only the holder of the job may do so.
 
     A crash midway leaves a job that does not start, and that can be reset again: while it has a record, the accounting without a
@@ -62,11 +62,13 @@ def _topics(plan: Plan, place: JobDirectory) -> Mapping[str, str]:
     return record.topics if record is not None and record.topics else {topic.name: topic.kind for topic in topics_of(plan)}
 
 
-def _topic(kind: str, name: str, holds: str, place: JobDirectory, *, sinks: bool) -> Part:
+def _topic(kind: str, name: str, holds: str, place: JobDirectory, *, sinks: bool) -> ResetPart:
     others = [(other.name, as_) for other in place.others() if (as_ := other.kinds().get(name)) is not None]
     if others:
         owner, as_ = others[0]
-        return Part(kind, name, holds, goes=False, why=f"it is a {as_} of app {owner!r}{', too' if place.record() is not None else ''}")
+        return ResetPart(
+            kind, name, holds, goes=False, why=f"it is a {as_} of app {owner!r}{', too' if place.record() is not None else ''}"
+        )
     if kind == "sink" and not sinks:
-        return Part(kind, name, holds, goes=False, why="--sinks removes it, too")
-    return Part(kind, name, holds)
+        return ResetPart(kind, name, holds, goes=False, why="--sinks removes it, too")
+    return ResetPart(kind, name, holds)

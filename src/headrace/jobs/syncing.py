@@ -13,9 +13,9 @@ from pathlib import Path
 
 from headrace.checkpoint.journal import COMMITS, Journal
 from headrace.checkpoint.referenced_files import StateFiles
-from headrace.core.disk import sync_directory, sync_file
+from headrace.core.files.disk import sync_directory, sync_file
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.compaction_hold import Holding
 
 # In seconds, and in epochs: whichever comes first. For an epoch that was synced this long ago Spark still has the offset, since it keeps
@@ -25,7 +25,7 @@ EVERY, EPOCHS = 5.0, 32
 SYNCED = "synced"
 
 
-class Lasting:
+class CheckpointSync:
     """Syncs the state of a running job, and then releases what the job holds of its topics in case it is lost.
 
     The sums of the accounting are written on the same occasions.
@@ -33,9 +33,9 @@ class Lasting:
 
     def __init__(
         self, place: JobDirectory, state: StateFiles, clock: Callable[[], float] = time.monotonic, *, holding: Holding | None = None,
-        books: Books | None = None,
+        accounting: JobAccounting | None = None,
     ) -> None:  # fmt: skip
-        self._place, self._state, self._clock, self._holding, self._books = place, state, clock, holding, books
+        self._place, self._state, self._clock, self._holding, self._accounting = place, state, clock, holding, accounting
         self._journal = Journal(state.checkpoint)
         self._due = clock()
         self._epoch = 0
@@ -64,11 +64,11 @@ class Lasting:
         (self._place.path / SYNCED).write_text(str(epoch), encoding="ascii")
         if self._holding is not None:
             self._holding.move(plan)
-        if self._books is not None:
-            self._books.close(epoch, few=True)
+        if self._accounting is not None:
+            self._accounting.close(epoch, few=True)
 
     def finish(self) -> None:
         """Sync all of it, and add up the accounting: the run ends."""
         self.sync()
-        if self._books is not None:
-            self._books.close(self._epoch)
+        if self._accounting is not None:
+            self._accounting.close(self._epoch)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from headrace.core.disk import Disk, Lock
+from headrace.core.columns.schema import SchemaLike
 from headrace.core.errors import LogError
-from headrace.core.schema import SchemaLike
+from headrace.core.files.disk import Disk, Lock
 from headrace.log.errors import TopicExists, UnknownTopic
 from headrace.log.files.partition import Partition
 from headrace.log.topic import Topic, check_name, extended, topic_columns

@@ -16,7 +16,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
 from headrace.log.bell import Watch, wait
 from headrace.log.errors import UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits, offset_for_time, out_of_range
+from headrace.log.files.cursor import Cursor, ReadLimits, offset_for_time, out_of_range
 from headrace.log.files.partition import Partition
 from headrace.log.groups.assignment import TopicPartition
 from headrace.log.storage import Storage
@@ -98,7 +98,7 @@ class Consumer:
         watches: list[Watch] | None = None
         while True:
             self.before_poll()
-            batches = self._read(Limits(max_rows, max_bytes), wanted)
+            batches = self._read(ReadLimits(max_rows, max_bytes), wanted)
             if batches:
                 return _together(batches)
             rest = deadline - time.monotonic()
@@ -138,7 +138,7 @@ class Consumer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _read(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+    def _read(self, limits: ReadLimits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
         before = self.positions()
         try:
             return self._read_in_turn(limits, columns)
@@ -148,7 +148,7 @@ class Consumer:
                 self._cursors[place] = Cursor(self._cursors[place].partition, offset, outcomes=self._outcomes)
             raise
 
-    def _read_in_turn(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+    def _read_in_turn(self, limits: ReadLimits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = []
         places = sorted(self._cursors)
         rows, size = limits.rows, limits.bytes
@@ -160,7 +160,7 @@ class Consumer:
             size -= sum(batch.nbytes for batch in found)
             if rows <= 0 or size <= 0:
                 break
-            found = self._cursors[places[(self._turn + number) % len(places)]].read(Limits(rows, size), columns)
+            found = self._cursors[places[(self._turn + number) % len(places)]].read(ReadLimits(rows, size), columns)
             batches += found
         return batches
 

@@ -14,10 +14,10 @@ from typing import Any, Self, overload
 import pyarrow as pa
 
 from headrace.core.clock import Clock, SystemClock
-from headrace.core.disk import Disk, PosixDisk
+from headrace.core.columns.schema import SchemaLike
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import LogError, SettingsError
-from headrace.core.schema import SchemaLike
+from headrace.core.files.disk import Disk, PosixDisk
 from headrace.log import transactions
 from headrace.log.catalog import TopicCatalog
 from headrace.log.consumer import Consumer, Place, Start, place_of
@@ -25,7 +25,7 @@ from headrace.log.description import described
 from headrace.log.errors import closed_log
 from headrace.log.files import writers
 from headrace.log.files.awake import Awake
-from headrace.log.files.cursor import Cursor, Limits, max_event_time, offset_for_time
+from headrace.log.files.cursor import Cursor, ReadLimits, max_event_time, offset_for_time
 from headrace.log.files.layout import BatchLayout
 from headrace.log.files.partition import Appended, Partition
 from headrace.log.files.writers import Author
@@ -253,7 +253,7 @@ class Log:
             place = self.partition(declared, index)
             end = place.state().visible
             cursor = Cursor(place, place_of(place, start, outcomes), outcomes=outcomes)
-            while found := cursor.read(Limits(), wanted, until=end):
+            while found := cursor.read(ReadLimits(), wanted, until=end):
                 batches += found
         layout = BatchLayout(declared)
         return pa.Table.from_batches(batches, layout.schema(wanted if wanted is not None else layout.visible_columns()))

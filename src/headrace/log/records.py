@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from headrace.core.clock import to_datetime
+from headrace.core.columns.moments import microseconds_of
+from headrace.core.columns.schema import TIMESTAMP, declared, unit_of
+from headrace.core.columns.values import UNFIT, column_of
 from headrace.core.errors import SchemaError
-from headrace.core.moments import microseconds_of
-from headrace.core.schema import TIMESTAMP, declared, unit_of
-from headrace.core.values import UNFIT, column_of
 from headrace.log.delivery import DeliveryOutcome
 from headrace.log.files.layout import HEADERS
 from headrace.log.topic import Topic

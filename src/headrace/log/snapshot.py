@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.core.errors import SchemaError
-from headrace.log.files.cursor import Cursor, Limits, Outcomes
+from headrace.log.files.cursor import Cursor, Outcomes, ReadLimits
 from headrace.log.files.partition import Partition
 from headrace.log.upkeep.latest import Keys, key_columns, latest_by_key
 from headrace.log.upkeep.maintenance import maintenance_lock
@@ -59,7 +59,7 @@ class _Scan:
         self._columns = columns
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while batches := self._cursor.read(Limits(), self._columns, until=self._end):
+        while batches := self._cursor.read(ReadLimits(), self._columns, until=self._end):
             yield from batches
 
     @property

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import SchemaLike, declared, schema
 from headrace.core.counts import counts
 from headrace.core.errors import LogError, SchemaError, SettingsError
-from headrace.core.schema import SchemaLike, declared, schema
 from headrace.log.errors import CorruptLog
 from headrace.log.files.checksum import checksum
 

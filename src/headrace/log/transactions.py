@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.disk import Disk, Lock
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
+from headrace.core.files.disk import Disk, Lock
 from headrace.log.bell import Watch
 from headrace.log.errors import DiskFailed, Fenced
-from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits
+from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, ReadLimits
 from headrace.log.files.frame import Frame
 from headrace.log.files.partition import Appended, Partition
 from headrace.log.files.stable import settled_before, stable_end
@@ -34,7 +34,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=60)
 
 
 @dataclass
-class _Writer:
+class _TransactionWriter:
     generation: int = 0
     decided: int = 0
     aborted: set[int] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Transactions:
         self._timeout = timeout // timedelta(microseconds=1)
         self._folding = threading.RLock()
         self._cursor = Cursor(partition, 0)
-        self._writers: dict[int, _Writer] = {}
+        self._writers: dict[int, _TransactionWriter] = {}
         self._stable: dict[tuple[str, int], int] = {}
 
     def begin_generation(self, writer: int) -> int:
@@ -145,10 +145,10 @@ class Transactions:
         stored = layout.stored(layout.arrange(pa.Table.from_pylist([row], TOPIC.columns), now), now)
         return self._partition.append([stored], Author(writer, generation, transaction), durable=True)
 
-    def _newest(self, writer: int) -> _Writer:
+    def _newest(self, writer: int) -> _TransactionWriter:
         """The decisions about a writer so far."""
         with self._folding:
-            while batches := self._cursor.read(Limits(), ("writer", "generation", "transaction", "committed")):
+            while batches := self._cursor.read(ReadLimits(), ("writer", "generation", "transaction", "committed")):
                 for batch in batches:
                     self._fold(batch)
             return self._state(writer)
@@ -161,10 +161,10 @@ class Transactions:
             if not committed:
                 state.aborted.add(transaction)
 
-    def _state(self, writer: int) -> _Writer:
-        return self._writers.setdefault(writer, _Writer())
+    def _state(self, writer: int) -> _TransactionWriter:
+        return self._writers.setdefault(writer, _TransactionWriter())
 
-    def _refuse_old(self, writer: int, generation: int, state: _Writer) -> None:
+    def _refuse_old(self, writer: int, generation: int, state: _TransactionWriter) -> None:
         if generation < state.generation:
             raise Fenced(
                 f"writer {writer:x} of generation {generation} was replaced by generation {state.generation}",

@@ -18,7 +18,7 @@ from headrace.core.secret import Secret
 from headrace.core.settings import Settings
 from headrace.engine.accounting import REASONS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.description import FILE as DESCRIPTION
 from headrace.log import Log
 
@@ -61,7 +61,7 @@ def _content(place: JobDirectory, settings: Settings, log: Log | None) -> Iterat
             yield f"{kind}/{file.name}", file.read_text(encoding="utf-8")
     record = place.record()
     if log is not None and record is not None:
-        yield "accounting.json", _json([_without_records(row) for row in Books(log, place.name, record, place.books).totals()])
+        yield "accounting.json", _json([_without_records(row) for row in JobAccounting(log, place.name, record, place.accounting).totals()])
 
 
 def _versions() -> dict[str, str | None]:

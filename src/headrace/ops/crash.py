@@ -20,7 +20,7 @@ def crash(place: JobDirectory, what: str = DRIVER) -> int:
         raise JobError(
             f"job {place.name!r} runs in the process of this server",
             why="both would end",
-            hint="run the job in a process of its own: headrace run app.py, and beside it headrace serve --development",
+            hint="run the job in a process of its own: headrace run app.py, and headrace serve --development in another one",
         )
     victims = [driver] if what == DRIVER else workers_of(driver)
     for victim in victims:

@@ -14,9 +14,9 @@ from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
 from headrace.ops.servers.redis import RedisServer
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 
-SERVERS: dict[str, type[Server]] = {
+SERVERS: dict[str, type[LoopbackServer]] = {
     "kafka": KafkaServer,
     "opensearch": OpenSearchServer,
     "postgres": PostgresServer,

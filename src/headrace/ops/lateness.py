@@ -12,7 +12,7 @@ from headrace.connectors.input import Input
 from headrace.core.durations import microseconds, spelled
 from headrace.engine.planning.observed_lateness import Times
 from headrace.operators.event_time.lateness_histogram import Lateness, chosen_bound
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import Watermark
 
 _BOUNDS = ("0s", "1s", "5s", "10s", "30s", "1m", "5m", "10m", "1h", "6h", "1d")
@@ -71,7 +71,7 @@ def studied(times: Times, newest: int, declared: Watermark | None = None) -> Stu
     """The lateness of the newest records of each partition, judged by all earlier ones."""
     source: Input = times.source
     begin, end = source.beginning(), source.end()
-    found = times.lateness_ahead(begin, end, Progress(), newest)
+    found = times.lateness_ahead(begin, end, StreamTime(), newest)
     return Study({partition: found.get(partition, Lateness()) for partition in sorted(end)}, declared)
 
 

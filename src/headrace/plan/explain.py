@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headrace.plan.nodes import Memory, Node
+from headrace.plan.nodes import Node, StateSummary
 from headrace.plan.plan import Plan
 
 HEADRACE, SPARK = "headrace", "spark"
@@ -60,7 +60,9 @@ def explained(
     `found` has the hot keys that a run has met at a step, `sizes` the state size of each step.
     """
     steps = [replace(_in_words(node, (found or {}).get(node.name, "")), size=(sizes or {}).get(node.name, "")) for node in plan.nodes]
-    outputs = [replace(_words(output.name, output.does, output.node.name, "", Memory()), promise=output.promise) for output in plan.outputs]
+    outputs = [
+        replace(_words(output.name, output.does, output.node.name, "", StateSummary()), promise=output.promise) for output in plan.outputs
+    ]
     return Explanation((*steps, *outputs), shards)
 
 
@@ -70,7 +72,7 @@ def identity(plan: Plan) -> str:
 
 
 def _in_words(node: Node, found: str) -> StepInWords:
-    words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.memory)
+    words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.state_summary)
     if not node.stateful:
         return words
     cost = (
@@ -81,5 +83,5 @@ def _in_words(node: Node, found: str) -> StepInWords:
     return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")
 
 
-def _words(step: str, does: str, reads: str, reason: str, memory: Memory) -> StepInWords:
+def _words(step: str, does: str, reads: str, reason: str, memory: StateSummary) -> StepInWords:
     return StepInWords(step, does, reads, SPARK if reason else HEADRACE, reason, memory.state, memory.bound)

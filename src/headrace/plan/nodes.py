@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared
 from headrace.core.errors import PlanError
-from headrace.core.schema import declared
 from headrace.core.where import caller
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
@@ -21,7 +21,7 @@ from headrace.plan.watermarks import Watermark
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedExpression:
     """A column and the expression that makes it."""
 
     name: str
@@ -29,7 +29,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Memory:
+class StateSummary:
     """The state of a step and when it is removed, in words."""
 
     state: str = "nothing"
@@ -165,7 +165,7 @@ class Node:
         return iter(())
 
     @property
-    def results(self) -> tuple[Named, ...]:
+    def results(self) -> tuple[NamedExpression, ...]:
         """The expressions that are evaluated for each result that an operator emits."""
         return ()
 
@@ -180,8 +180,8 @@ class Node:
         raise TypeError(f"{type(self).__name__} has no words")
 
     @property
-    def memory(self) -> Memory:
-        return Memory()
+    def state_summary(self) -> StateSummary:
+        return StateSummary()
 
     @property
     def gathers(self) -> bool:

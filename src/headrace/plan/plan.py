@@ -14,7 +14,7 @@ from headrace.plan.checks.event_time import refuse_an_alignment_that_may_stop
 from headrace.plan.checks.over_changes import refuse_changes_where_only_facts_fit
 from headrace.plan.checks.remarks import remark
 from headrace.plan.nodes import Node, Source, upstream
-from headrace.plan.sides import Side
+from headrace.plan.side_streams import SideStream
 from headrace.plan.sinks import Target, folding_key
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 from headrace.plan.waits import waits
@@ -74,7 +74,7 @@ class Sink:
 Output = View | Sink
 
 
-class Reader(NamedTuple):
+class NodeReader(NamedTuple):
     """A step or an output that reads a node, and the port at which it does."""
 
     reader: Node | Output
@@ -119,29 +119,29 @@ class Plan:
         return tuple(found.values())
 
     @property
-    def sides(self) -> tuple[Side, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Side))
+    def side_streams(self) -> tuple[SideStream, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, SideStream))
 
     @property
-    def beyond_sides(self) -> frozenset[str]:
+    def beyond_side_streams(self) -> frozenset[str]:
         """The steps that read late records or dead letters. What is late or bad there is not fed to such a stream again."""
-        return frozenset(node.name for node in self.nodes if any(isinstance(before, Side) for before in upstream(node)))
+        return frozenset(node.name for node in self.nodes if any(isinstance(before, SideStream) for before in upstream(node)))
 
     @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(node for node in self.nodes if isinstance(node, Source))
 
-    def readers(self, node: Node) -> list[Reader]:
+    def readers(self, node: Node) -> list[NodeReader]:
         """The steps and outputs that read a node, each with its port. Late records and dead letters do not count as reading."""
         # A stream that is merged or joined with itself is read twice.
         steps = [
-            Reader(other, port)
+            NodeReader(other, port)
             for other in self.nodes
-            if not isinstance(other, Side)
+            if not isinstance(other, SideStream)
             for taken, port in zip(other.inputs, other.ports, strict=True)
             if taken.name == node.name
         ]
-        return steps + [Reader(output) for output in self.outputs if output.node.name == node.name]
+        return steps + [NodeReader(output) for output in self.outputs if output.node.name == node.name]
 
     def _refuse_a_name_for_two(self) -> None:
         """Records are sent to steps, outputs and topics by name; sources elsewhere have no topic here."""

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import StateSummary, Step
 
 IN_TIME, AS_THEY_COME = "time", "arrival"
 # The columns of `state` and of the frame of states in addition to the user's.
@@ -84,10 +84,10 @@ class Process(Step):
         return f"process {self.logic.words} by {', '.join(self.by)}{order}{kept}"
 
     @property
-    def memory(self) -> Memory:
+    def state_summary(self) -> StateSummary:
         waiting = "records that wait for the watermark, and " if self.order == IN_TIME else ""
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
-        return Memory(f"{waiting}a row a key with its timers", kept)
+        return StateSummary(f"{waiting}a row a key with its timers", kept)
 
     def _refuse_names(self) -> None:
         if not self.by:
@@ -101,7 +101,7 @@ class Process(Step):
             ):
                 raise PlanError(
                     f"the state of {self.name!r} has a column {name!r}",
-                    why="state is read and written as state.name, is null at first, and stands beside the key",
+                    why="state is read and written as state.name, is null at first, and is stored with the key",
                     hint=f"give it a plain name, none of the key, nor {CLEAR}, {TIMER} or {FIRED}, and leave out NOT NULL",
                     where=self.where,
                 )
@@ -110,7 +110,7 @@ class Process(Step):
         if self.input.changes or self.input.restates:
             raise PlanError(
                 f"process of {self.input.name!r}, whose results change",
-                why="a function cannot take back what it made of a result that does not hold any more",
+                why="a function cannot retract what it made of a result that is retracted later",
                 hint="take the changes as facts first: .to_stream()",
                 where=self.where,
             )

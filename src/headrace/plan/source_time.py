@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import quoted, type_name
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.expressions.terms import Field
 from headrace.plan.expressions.unfused import MOVING

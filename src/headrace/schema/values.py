@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.moments import as_datetime, microseconds_of, number_or_text, shown
-from headrace.core.schema import type_name, unit_of
+from headrace.core.columns.moments import as_datetime, microseconds_of, number_or_text, shown
+from headrace.core.columns.schema import type_name, unit_of
 
 Reader = Callable[[Any], Any]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.log import Log, Topic
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 
 _MOST = 400
 _FIRST = 2_000
@@ -42,7 +42,7 @@ def arrivals_of(log: Log, topic: Topic, asked: Asked) -> dict[str, Any]:
         back = _BACK if asked.window else _FIRST
         first = min(max(asked.since.get(index, state.visible - back), state.start), state.visible)
         cursor = Cursor(partition, first, outcomes=log.transactions)
-        while batches := cursor.read(Limits(rows=_BEHIND), (asked.time, "_appended_at", "_offset")):
+        while batches := cursor.read(ReadLimits(rows=_BEHIND), (asked.time, "_appended_at", "_offset")):
             table = pa.Table.from_batches(batches)
             if asked.window:
                 windows.update(_counted(table[asked.time], asked.window))

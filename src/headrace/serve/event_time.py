@@ -11,7 +11,7 @@ from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.facts.described_time import rebuilt
 from headrace.jobs.facts.description import JobDescription
 from headrace.operators.event_time.epoch_time import BEGINNING, END
-from headrace.operators.event_time.watermark import Progress, held_by
+from headrace.operators.event_time.watermark import StreamTime, held_by
 
 # A partition that is this far behind the others holds the watermark back.
 _HELD = timedelta(seconds=10)
@@ -41,7 +41,7 @@ def event_time(plan: EpochPlan | None, description: JobDescription) -> dict[str,
     }  # fmt: skip
 
 
-def _held(streams: Mapping[str, Progress], holder: Any) -> tuple[bool, str | None]:
+def _held(streams: Mapping[str, StreamTime], holder: Any) -> tuple[bool, str | None]:
     """Whether the partition that the watermark waits for is far behind all others, and since when it was silent."""
     latest = [reach.latest for progress in streams.values() for reach in progress.partitions.values()]
     if holder is None or holder.partition is None or not latest:

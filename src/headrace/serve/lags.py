@@ -7,7 +7,7 @@ from typing import Any
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 
 
 def lags_of(log: Log, plan: EpochPlan | None, now: int) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def lags_of(log: Log, plan: EpochPlan | None, now: int) -> list[dict[str, Any]]:
             records = max(0, state.visible - max(position, state.start))
             seconds = 0.0
             if records:
-                batches = Cursor(place, max(position, state.start), outcomes=log.transactions).read(Limits(rows=1), ("_appended_at",))
+                batches = Cursor(place, max(position, state.start), outcomes=log.transactions).read(ReadLimits(rows=1), ("_appended_at",))
                 if batches and batches[0].num_rows:
                     seconds = max(0.0, (now - int(batches[0].column(0).cast("int64")[0].as_py())) / 1_000_000)
             found.append({"stream": stream, "partition": partition, "records": records, "seconds": round(seconds, 3)})

@@ -17,7 +17,7 @@ from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SAMPLE = 500
@@ -72,7 +72,7 @@ class Latencies:
         try:
             place = self._log.partition(self._log.topic(stream), partition)
             cursor = Cursor(place, max(start, place.state().start), outcomes=self._log.transactions)
-            batches = cursor.read(Limits(rows=min(_SAMPLE, end - start)), ("_appended_at",))
+            batches = cursor.read(ReadLimits(rows=min(_SAMPLE, end - start)), ("_appended_at",))
         except (UnknownTopic, OffsetOutOfRange):
             # It is read from another system, or retention has removed the records.
             return

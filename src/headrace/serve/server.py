@@ -17,14 +17,14 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.core.disk import PosixLock
 from headrace.core.errors import ConnectorError, HeadraceError, SettingsError
+from headrace.core.files.disk import PosixLock
 from headrace.log import Log
 from headrace.ops.alerts.channels import Channels
 from headrace.ops.alerts.watch import jobs_in, watching
 from headrace.serve.http.api import Api
 from headrace.serve.http.connections import guarded
-from headrace.serve.http.limits import Limits
+from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.security import Security
 from headrace.serve.http.tokens import Tokens, tokens_in
@@ -47,7 +47,7 @@ class ServeSettings:
     """Listen on another address than loopback without TLS: the word must be said."""
     development: bool = False
     """Let the page crash jobs on purpose."""
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     sql: SqlLimits = field(default_factory=SqlLimits)
     channels: Channels = field(default_factory=Channels)
     """Where the alerts of the jobs are told."""

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.checkpoint.journal import COMMITS
 from headrace.engine.planning.epoch_size import EPOCH_ROWS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import COUNTS
+from headrace.jobs.facts.accounting import COUNTS
 from headrace.jobs.facts.described_time import rebuilt
 from headrace.jobs.facts.description import DescribedOutput, DescribedStep, JobDescription
 from headrace.jobs.facts.last_run import LastRun
@@ -23,8 +23,8 @@ from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.plan.windows.kinds import Hopping
-from headrace.serve.books import Books, EpochCounts
 from headrace.serve.event_time import event_time
+from headrace.serve.followed_accounting import EpochCounts, FollowedAccounting
 from headrace.serve.interruptions import Interruptions
 from headrace.serve.lags import lags_of
 from headrace.serve.latencies import Latencies
@@ -37,17 +37,17 @@ class JobStatus:
 
     def __init__(self, log: Log, place: JobDirectory) -> None:
         self._log, self._place = log, place
-        self._books = Books(log, place)
+        self._accounting = FollowedAccounting(log, place)
         self._interruptions = Interruptions()
         self._latencies = Latencies(log, place)
 
     def told(self, description: JobDescription) -> dict[str, Any]:
         """All facts, as JSON."""
-        self._books.read()
+        self._accounting.read()
         found, plan = listed(self._place, self._log), self._place.committed_plan()
         run = LastRun.of(self._place)
         steps = list(self._steps(description))
-        epochs = self._books.epochs()
+        epochs = self._accounting.epochs()
         sources = [step for step in steps if step["kind"] == "stream"]
         outputs = [step for step in steps if step["kind"] in ("view", "sink")]
         streams, phases = {step["name"] for step in sources}, phases_of(self._place.path)
@@ -63,10 +63,10 @@ class JobStatus:
             **event_time(plan, description),
             "late": sum(step["in"] for step in steps if step["kind"] == "late"),
             "dead_letter": sum(step["in"] for step in steps if step["kind"] == "dead"),
-            "late_minute": self._books.last_minute("late"),
-            "dead_letter_minute": self._books.last_minute("dead_letter"),
+            "late_minute": self._accounting.last_minute("late"),
+            "dead_letter_minute": self._accounting.last_minute("dead_letter"),
             "restarts": run.progress.get("restarts", 0) if run is not None else 0,
-            "interruptions": self._interruptions.told(run, self._books, streams),
+            "interruptions": self._interruptions.told(run, self._accounting, streams),
             "steps": steps,
             "lags": lags_of(self._log, plan, self._log.clock.now()),
             "latency": self._latencies.read(),
@@ -78,7 +78,7 @@ class JobStatus:
         }
 
     def _steps(self, description: JobDescription) -> Iterator[dict[str, Any]]:
-        rates, history = self._books.rates(), self._books.history()
+        rates, history = self._accounting.rates(), self._accounting.history()
         for step in description.steps:
             topic = step.name if step.kind == "stream" and self._held(step.name) is not None else ""
             yield {
@@ -105,9 +105,9 @@ class JobStatus:
         }  # fmt: skip
 
     def _counted(self, name: str, rates: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-        totals = self._books.totals(name)
+        totals = self._accounting.totals(name)
         rows, size = totals.kept or (None, None)
-        rate, changed = rates.get(name, {"in": 0.0, "out": 0.0}), self._books.changed_at(name)
+        rate, changed = rates.get(name, {"in": 0.0, "out": 0.0}), self._accounting.changed_at(name)
         return {
             **totals.counts, **totals.reasons, "in_rate": round(rate["in"], 2), "out_rate": round(rate["out"], 2),
             "state_rows": rows, "state_bytes": size, "changed_at": None if changed is None else _moment(changed),

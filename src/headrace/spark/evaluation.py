@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.classic.column import Column
 
+from headrace.core.columns.schema import ddl, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl, type_name
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
+from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.spark_answers import VALUE, answer_name
-from headrace.engine.spark_step import SparkStep
 from headrace.operators.state.blob import decode
 from headrace.plan.expressions import Typed
-from headrace.plan.expressions.nodes import Foreign
+from headrace.plan.expressions.syntax.nodes import Foreign
 from headrace.spark import wire
 from headrace.spark.arrow import typed_table
 from headrace.spark.counted_rows import Outbox

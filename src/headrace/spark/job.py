@@ -12,12 +12,12 @@ from headrace.connectors.output import Output
 from headrace.core.clock import Clock, SystemClock
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Input
-from headrace.engine.planning.planner import Planner, Stream
+from headrace.engine.planning.planner import PlannedStream, Planner
 from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
     # Processes that only plan epochs would otherwise load all operators and their libraries.
-    from headrace.engine.program import Program
+    from headrace.engine.program.program import Program
 
 
 class Packed:
@@ -94,7 +94,7 @@ class Job:
     def planner(self) -> Planner:
         """The planner of the job's epochs."""
         streams = {
-            name: Stream(source, self.watermarks[name], self.packed.times[name], self.aligned.get(name))
+            name: PlannedStream(source, self.watermarks[name], self.packed.times[name], self.aligned.get(name))
             for name, source in self.inputs.items()
         }
         return Planner(self.name, streams, self.packed, self.waits, self.until, self.begins)

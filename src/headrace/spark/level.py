@@ -11,19 +11,19 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headrace.checkpoint.shard_files import Attempt, ShardFiles, shard_files
-from headrace.checkpoint.shard_state import Stored, attempted, withdrawn
+from headrace.checkpoint.shard_files import ShardFiles, WriterAttempt, shard_files
+from headrace.checkpoint.shard_state import StoredShard, attempted, withdrawn
 from headrace.core import failpoints
 from headrace.engine.accounting import Accounting
 from headrace.engine.level import Shard, operators_of
-from headrace.engine.output_stages import output_stages
+from headrace.engine.program.output_stages import output_stages
 from headrace.operators.contract import Recalling
 from headrace.operators.state.store import MemoryStore
 from headrace.spark import wire
 from headrace.spark.counted_rows import Inbox, Outbox, check_complete, missing_shards, shards_of
 from headrace.spark.job import Job
 from headrace.spark.stage import Stage, task_number
-from headrace.spark.workers.shard_cache import Kept, held
+from headrace.spark.workers.shard_cache import CachedShard, cached_shards
 from headrace.spark.workers.worker import leave_state, settle
 from headrace.spark.writing import Writing
 
@@ -64,7 +64,7 @@ class Level(Stage):
         repeated."""
         for shard in shards if writing.repeated else ():
             if withdrawn(self._files(shard), epoch, self._attempt):
-                held.take(self.job.id, self.number, shard)
+                cached_shards.take(self.job.id, self.number, shard)
 
     @property
     def shards(self) -> list[int]:
@@ -83,7 +83,7 @@ class Level(Stage):
         )
         manifests = {self._names[name].id: state.manifest() for name, state in kept.states.items()}
         kept.stored.finish(manifests, self._attempt, dict(self._names.values()))
-        held.keep(self.job.id, self.number, shard, kept)
+        cached_shards.keep(self.job.id, self.number, shard, kept)
         leave_state()
         failpoints.reach("state.change.after")
         passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
@@ -102,15 +102,15 @@ class Level(Stage):
         return Writing(self.job)
 
     @property
-    def _attempt(self) -> Attempt:
+    def _attempt(self) -> WriterAttempt:
         context = TaskContext.get()
-        return Attempt(self.job.generation, 0 if context is None else context.taskAttemptId())
+        return WriterAttempt(self.job.generation, 0 if context is None else context.taskAttemptId())
 
     def _files(self, shard: int) -> ShardFiles:
         steps = [name.id for name in self._names.values()]
         return shard_files(self._checkpoint, self.number, shard, self.job.layout, steps)
 
-    def _recall(self, kept: Kept, shard: int, epoch: int) -> None:
+    def _recall(self, kept: CachedShard, shard: int, epoch: int) -> None:
         """Let operators that ask others have the answers of an earlier attempt of the epoch: its results may have been written."""
         asking = {name: state for name, state in kept.states.items() if isinstance(state, Recalling)}
         earlier = attempted(self._files(shard), epoch) if asking else None
@@ -121,20 +121,20 @@ class Level(Stage):
             if manifest is not None:
                 state.recall(manifest, MemoryStore(earlier.blobs(self._names[name].id)))
 
-    def _kept(self, shard: int, epoch: int) -> Kept:
+    def _kept(self, shard: int, epoch: int) -> CachedShard:
         """The shard as of an epoch: from this worker's memory if it is there, else from files."""
-        run, kept = self.job.generation, held.take(self.job.id, self.number, shard)
+        run, kept = self.job.generation, cached_shards.take(self.job.id, self.number, shard)
         if kept is not None and kept.run != run:
             # After a repair, epochs may have been planned again: the same number need not be the same state.
             kept = None
         if kept is not None and kept.stored.epoch == epoch:
             return kept
         states = kept.states if kept is not None else {name: self.job.program.operators[name].fresh() for name in self._operators}
-        stored = Stored(self._files(shard), epoch)
+        stored = StoredShard(self._files(shard), epoch)
         for name, state in states.items():
             step, fingerprint = self._names[name]
             state.restore(stored.manifest_of(step, fingerprint), stored.blobs(step))
-        return Kept(run, states, stored)
+        return CachedShard(run, states, stored)
 
 
 class PlacedLevel(StatefulProcessor):

@@ -28,7 +28,7 @@ def placed(rows: DataFrame, shards: int, tasks: int) -> DataFrame:
 
 @cache
 def places(shards: int, tasks: int) -> tuple[int, ...]:
-    """For each shard a number of its own that Spark puts into the partition of its task, of so many."""
+    """For each shard a number of its own that Spark puts into the partition of its task."""
     numbers, found = count(), list[int]()
     waiting: dict[int, list[int]] = {task: [] for task in range(tasks)}
     for shard in range(shards):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel

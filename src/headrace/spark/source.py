@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from headrace.checkpoint.journal import OFFSETS, Journal
 from headrace.core import failpoints
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.engine.planning.epoch_size import EPOCH_ROWS, EpochSize
 from headrace.engine.planning.planner import Ends
@@ -30,7 +30,7 @@ from headrace.spark.schema import DDL
 Offset = dict[str, Any]
 
 
-class Task(InputPartition):
+class ReaderTask(InputPartition):
     """The work of one reader task in an epoch: some ranges; `place` is its number, and how many there are."""
 
     def __init__(self, place: tuple[int, int], ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
@@ -91,7 +91,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._journal.sync(OFFSETS, plan.epoch)
         shares = balanced(plan.ranges(before), self._job.tasks)
         moment = plan.time(before)
-        return [Task((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
+        return [ReaderTask((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
 
     def commit(self, end: Offset) -> None:
         # Spark reports an epoch when the next one begins; the run itself reports its last one.

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from headrace.core.columns.schema import ddl, quoted, schema
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl, quoted, schema
-from headrace.engine.program import Program
-from headrace.engine.spark_step import SparkStep
+from headrace.engine.program.program import Program
+from headrace.engine.program.spark_step import SparkStep
 from headrace.operators.state.blob import decode, encode
 from headrace.plan.expressions.kinds import plain
 from headrace.spark import wire

@@ -21,7 +21,7 @@ from headrace.log.log import Log
 from headrace.log.producer import Producer
 from headrace.log.topic import Topic
 from headrace.testing.disk import SimulatedDisk
-from headrace.testing.ledger import Broken, Ledger, LedgerEntry, LedgerTransaction, Row, Status, parse
+from headrace.testing.ledger import Broken, LedgerEntry, LedgerTransaction, Row, RunLedger, Status, parse
 
 HOME = Path("/log")
 PLACES = [("a", 0), ("b", 0)]
@@ -34,7 +34,7 @@ class Run(Protocol):
 
     random: Random
     clock: ManualClock
-    ledger: Ledger
+    ledger: RunLedger
     numbers: Iterator[int]
     """So that no two processes have the same name."""
     epochs: dict[tuple[str, int], Epoch]

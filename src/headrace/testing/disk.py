@@ -11,7 +11,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from headrace.core.disk import Bytes
+from headrace.core.files.disk import Bytes
 from headrace.testing.inode import Directory, Inode
 
 

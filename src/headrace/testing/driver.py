@@ -15,21 +15,21 @@ import pyarrow as pa
 
 from headrace.api.declaration import Declaration
 from headrace.core.clock import to_datetime
+from headrace.core.columns.moments import microseconds_of
 from headrace.core.counts import counts
 from headrace.core.durations import LONGEST, Duration, microseconds
 from headrace.core.errors import PlanError
-from headrace.core.moments import microseconds_of
 from headrace.engine.accounting import Accounting
-from headrace.engine.compiler import compiled
-from headrace.engine.evolving.snapshots import with_snapshots
+from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
 from headrace.engine.planning.epoch_plan import EpochPlan
-from headrace.engine.planning.planner import Planner, Stream
-from headrace.engine.program import Program
+from headrace.engine.planning.planner import PlannedStream, Planner
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Program
 from headrace.engine.runner import Runner
 from headrace.operators.changes import OP, RETRACT, net_changes
 from headrace.operators.event_time.epoch_time import BEGINNING, END, LATEST, EpochTime
-from headrace.plan.evolution.comparison import REFUSED, Changes, compared
+from headrace.plan.evolution.comparison import REFUSED, Decisions, compared
 from headrace.plan.evolution.described import described
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Output, Plan
@@ -138,7 +138,7 @@ class TestDriver:
         self._program = replace(self._program, shards=shards)
         self._runner = self._runner.moved(self._program, {name: name for name in self._program.operators}, {})
 
-    def evolve(self, app: Declaration, *, shards: int | None = None) -> Changes:
+    def evolve(self, app: Declaration, *, shards: int | None = None) -> Decisions:
         """Continue as another version of the app, as `headrace run --accept` does; raises where that would need a rebuild."""
         plan = app.plan()
         after = described(plan)
@@ -214,7 +214,7 @@ class TestDriver:
 
     def _planned(self, plan: Plan) -> Planner:
         rules = {name: _rule(source, follows=self._follows) for name, source in self._sources.items()}
-        streams = {name: Stream(self._inputs[name], rules[name], source.time) for name, source in self._sources.items()}
+        streams = {name: PlannedStream(self._inputs[name], rules[name], source.time) for name, source in self._sources.items()}
         return Planner(plan.name, streams, self._program, waits(plan.nodes))
 
     def _run(self, plan: EpochPlan, batches: Mapping[str, pl.DataFrame] | None = None) -> None:

@@ -70,7 +70,7 @@ class Row:
     count: int
 
 
-class Ledger:
+class RunLedger:
     """All appends of a run, in the order in which they began."""
 
     def __init__(self) -> None:

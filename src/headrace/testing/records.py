@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.core.columns.moments import shown
+from headrace.core.columns.schema import declared
+from headrace.core.columns.values import UNFIT, column_of, fitted
 from headrace.core.errors import SchemaError
-from headrace.core.moments import shown
-from headrace.core.schema import declared
-from headrace.core.values import UNFIT, column_of, fitted
 from headrace.plan.nodes import Source
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.keys import encode_keys, partitions_of
+from headrace.core.columns.keys import encode_keys, partitions_of
 from headrace.engine.planning.input import Ahead, Position
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.record_time import ComputedTime

@@ -21,7 +21,7 @@ from headrace.core.clock import ManualClock
 from headrace.testing.actor import HOME, Actor, Epoch, OneLog
 from headrace.testing.disk import Crash, Machine, SimulatedDisk
 from headrace.testing.inode import Directory
-from headrace.testing.ledger import Broken, Ledger
+from headrace.testing.ledger import Broken, RunLedger
 from headrace.testing.processes import Processes
 
 _FAULTY = {"write": errno.ENOSPC, "sync": errno.EIO, "create": errno.ENOSPC, "truncate": errno.EIO, "rename": errno.EIO}
@@ -38,7 +38,7 @@ class Simulation:
         self.seed = seed
         self.random = Random(seed)
         self.clock = ManualClock()
-        self.ledger = Ledger()
+        self.ledger = RunLedger()
         self.machine = Machine(self.random, prepared().copy())
         self.machine.before = self._before
         self.processes = Processes(self.machine, self.random)

@@ -13,8 +13,8 @@ import polars as pl
 from headrace.api.declaration import Declaration
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Changes, Writer
-from headrace.core.replacing import replace_text
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
+from headrace.core.files.replacing import replace_text
 from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory, Record

@@ -16,10 +16,10 @@ import pytest
 from headrace.cli.commands import execute
 from headrace.core.clock import ManualClock
 from headrace.core.errors import JobError
-from headrace.jobs.asked_stop import stop
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.job_log import own_log
 from headrace.jobs.facts.log_files import Following
+from headrace.jobs.stop_request import stop
 from tests.support.terminal import plain
 from tests.support.troubled import TroubledJob
 

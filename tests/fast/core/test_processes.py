@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.core.disk import PosixLock
+from headrace.core.files.disk import PosixLock
 from headrace.core.processes import DRIVER, end_remnants, identity
 from headrace.jobs.directory import JobDirectory
 
 HOLD = """
 import sys
 from pathlib import Path
-from headrace.core.disk import PosixLock
+from headrace.core.files.disk import PosixLock
 
 lock = PosixLock(Path(sys.argv[1]))
 lock.acquire()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.connectors.input import Ahead, Position, shared_out
 from headrace.engine.planning.alignment import Standing, aligned
 from headrace.operators.event_time.epoch_time import END
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import Bounded
 from tests.support.examples import examples
 
@@ -56,7 +56,7 @@ class Streams:
 
     def __post_init__(self) -> None:
         self.positions = {name: dict(source.beginning()) for name, source in self.inputs.items()}
-        self.progress = dict.fromkeys(self.inputs, Progress())
+        self.progress = dict.fromkeys(self.inputs, StreamTime())
 
     def standings(self, *, complete: bool) -> dict[str, Standing]:
         return {
@@ -105,7 +105,7 @@ def test_a_stream_with_nothing_to_read_is_waited_for_until_it_is_idle() -> None:
 
 
 def test_a_late_record_does_not_hold_the_others_back() -> None:
-    seen = Progress().observe({0: 50}, 0)
+    seen = StreamTime().observe({0: 50}, 0)
     assert Standing(Listed([[50, 2]]), {0: 1}, {0: 2}, seen, RULE, END).reached(0) == 50
-    assert Standing(Listed([[50, 2]]), {0: 0}, {0: 2}, Progress(), RULE, END).reached(0) == 50
+    assert Standing(Listed([[50, 2]]), {0: 0}, {0: 2}, StreamTime(), RULE, END).reached(0) == 50
     assert Standing(Listed([[50], []]), {0: 1}, {0: 1, 1: 0}, seen, RULE, END).reached(50) is None

@@ -9,9 +9,9 @@ import numpy as np
 from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Progress, Reach
+from headrace.operators.event_time.watermark import Reach, StreamTime
 
-BEGUN = EpochPlan(1, {"clicks": "a1"}, {"clicks": {0: 4, 1: 7}}, {"clicks": Progress()}, watermark=5, clock=9)
+BEGUN = EpochPlan(1, {"clicks": "a1"}, {"clicks": {0: 4, 1: 7}}, {"clicks": StreamTime()}, watermark=5, clock=9)
 LEARNED = Reach(4, 6, Lateness.of(np.array([9, 4, 7])))
 
 
@@ -20,7 +20,7 @@ def test_a_plan_comes_back_from_json_as_it_was() -> None:
         epoch=12,
         inputs={"clicks": "a1", "users": "b2"},
         positions={"clicks": {0: 4, 10: 7, 2: 9}, "users": {0: 1}},
-        progress={"clicks": Progress({0: LEARNED, 10: Reach(3, 5)}, 2, 1, asleep=True), "users": Progress()},
+        progress={"clicks": StreamTime({0: LEARNED, 10: Reach(3, 5)}, 2, 1, asleep=True), "users": StreamTime()},
         watermark=77,
         idle=True,
         clock=99,

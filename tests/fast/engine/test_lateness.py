@@ -13,7 +13,7 @@ from headrace.engine.planning import observed_lateness as lateness
 from headrace.engine.planning.observed_lateness import Times
 from headrace.log import Log
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.source_time import event_time
 
 SECOND = 1_000_000
@@ -41,7 +41,7 @@ def expected(topic: LogInput, first: int, last: int) -> Lateness:
 
 
 def test_epochs_teach_together_what_the_whole_topic_does(topic: LogInput) -> None:
-    limit, progress, total = 10**14, Progress(), Lateness()
+    limit, progress, total = 10**14, StreamTime(), Lateness()
     for first, last in ((0, 77), (77, 150), (150, 151), (151, 300)):
         total = total.plus(Times(topic, AT, limit).lateness_ahead({0: first}, {0: last}, progress).get(0, Lateness()))
         progress = progress.observe(topic.ahead({0: first}, {0: last}, None, limit).latest, 0)
@@ -52,7 +52,7 @@ def test_epochs_teach_together_what_the_whole_topic_does(topic: LogInput) -> Non
 
 def test_of_a_long_past_the_end_is_looked_at_and_judged_by_what_was_before_it(topic: LogInput, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lateness, "NEWEST", 60)
-    found = Times(topic, AT, 10**14).lateness_ahead({}, {0: 300}, Progress())[0]
+    found = Times(topic, AT, 10**14).lateness_ahead({}, {0: 300}, StreamTime())[0]
     high = topic.ahead({0: 0}, {0: 240}, None, 10**14).latest[0]
     (times,) = (batch.column("at").cast(pa.int64()).to_numpy() for batch in topic.read(0, 240, 300))
     assert found == Lateness.of(times, high)

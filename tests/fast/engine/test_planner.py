@@ -12,7 +12,7 @@ import pytest
 
 from headrace.connectors.input import Ahead, Position, shared_out
 from headrace.engine.planning.epoch_plan import EpochPlan
-from headrace.engine.planning.planner import Planner, Stream
+from headrace.engine.planning.planner import PlannedStream, Planner
 from headrace.operators.event_time.epoch_time import BEGINNING
 from headrace.plan.watermarks import Bounded
 
@@ -70,7 +70,7 @@ class Shop:
     def __init__(self, *, align: int | None = None, until: str | None = None) -> None:
         self.orders, self.users, self.now = Sent(), Sent(), NOON
         rule = Bounded(timedelta(0), idle=timedelta(minutes=1))
-        streams = {"orders": Stream(self.orders, rule), "users": Stream(self.users, rule, align=align)}
+        streams = {"orders": PlannedStream(self.orders, rule), "users": PlannedStream(self.users, rule, align=align)}
         self.planner = Planner("shop", streams, Windowless(), {"orders": frozenset({"users"})}, until)
         self.plan = self.planner.first()
 

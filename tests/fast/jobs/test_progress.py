@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from headrace.connectors.log.input import LogInput
 from headrace.core.clock import ManualClock
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.engine.hot_keys import HotKey
 from headrace.engine.planning.epoch_plan import EpochPlan
-from headrace.jobs.facts.display import Lines
+from headrace.jobs.facts.display import ProgressLines
 from headrace.jobs.facts.observer import Observer
 from headrace.jobs.facts.progress import Missed
 from headrace.jobs.facts.progress import Progress as Facts
@@ -25,7 +25,7 @@ from headrace.jobs.facts.tally import Tally
 from headrace.log import Log
 from headrace.operators.event_time.epoch_time import END
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Holder, Progress, held_by
+from headrace.operators.event_time.watermark import Holder, StreamTime, held_by
 from headrace.plan.watermarks import Bounded, LossBudget
 
 RULES = {"readings": LossBudget(0.5, timedelta(minutes=1)), "clicks": Bounded(timedelta(0))}
@@ -35,8 +35,8 @@ def test_a_job_says_which_bound_its_loss_budget_has_chosen() -> None:
     rule = RULES["readings"]
     assert isinstance(rule, LossBudget)
     learned = Lateness.of(np.array([9, 9, 4, 7, 1]) * 1_000_000)
-    progress = Progress().observe({0: 9_000_000}, 0).learn(rule, {0: learned})
-    plan = EpochPlan(3, {}, {"readings": {0: 5}}, {"readings": progress, "clicks": Progress()}, 5_000_000)
+    progress = StreamTime().observe({0: 9_000_000}, 0).learn(rule, {0: learned})
+    plan = EpochPlan(3, {}, {"readings": {0: 5}}, {"readings": progress, "clicks": StreamTime()}, 5_000_000)
     observer = Observer({}, RULES)
     assert observer.bounds == {}
     observer.learn({"durationMs": {}, "sources": [{"startOffset": None, "endOffset": json.dumps(plan.to_json())}]})
@@ -71,8 +71,8 @@ def test_a_job_says_how_far_it_is_behind_in_records_and_seconds_and_which_partit
         log.append_epoch("clicks", records, writer="w", epoch=1, partition=partition, generation=1)
     source, now, rules = LogInput(tmp_path, "clicks", ("at",), "at"), [0.0], {"clicks": RULES["clicks"], "users": Bounded(timedelta(0))}
     start = int(noon.timestamp() * 1_000_000)
-    reached = Progress().observe({0: start, 1: start + 10_000_000}, 0)
-    told = {"clicks": replace(reached, watermark=start), "users": Progress(asleep=True)}
+    reached = StreamTime().observe({0: start, 1: start + 10_000_000}, 0)
+    told = {"clicks": replace(reached, watermark=start), "users": StreamTime(asleep=True)}
     plan = EpochPlan(1, {}, {"clicks": {0: 1, 1: 1}}, told, start, limits={"clicks": END}, clock=0)
     observer = Observer({"clicks": source}, rules, clock=lambda: now[0])
     first = observer.look()
@@ -90,15 +90,15 @@ def test_a_job_says_how_far_it_is_behind_in_records_and_seconds_and_which_partit
 
 def test_a_stream_without_a_record_holds_the_watermark_until_it_is_idle() -> None:
     rules = {"a": Bounded(timedelta(0)), "b": Bounded(timedelta(0))}
-    some = replace(Progress().observe({0: 5}, 0), watermark=5)
-    assert held_by({"a": some, "b": Progress()}, rules, 0) == Holder("b", None)
-    assert held_by({"a": some, "b": Progress(asleep=True)}, rules, 0) == Holder("a", 0)
-    assert held_by({"a": replace(some, asleep=True), "b": Progress(asleep=True)}, rules, 0) is None
+    some = replace(StreamTime().observe({0: 5}, 0), watermark=5)
+    assert held_by({"a": some, "b": StreamTime()}, rules, 0) == Holder("b", None)
+    assert held_by({"a": some, "b": StreamTime(asleep=True)}, rules, 0) == Holder("a", 0)
+    assert held_by({"a": replace(some, asleep=True), "b": StreamTime(asleep=True)}, rules, 0) is None
 
 
 def test_a_run_without_a_terminal_writes_a_line_each_time_its_facts_were_read_anew() -> None:
     clock, out = ManualClock(), io.StringIO()
-    lines = Lines("shop", clock, out, as_json=False)
+    lines = ProgressLines("shop", clock, out, as_json=False)
     missed = Missed(late=3, dead_letter=1, late_reason="every window of the record is closed", dead_letter_reason="no event time in at")
     for round_ in (0, 0, 1, 1, 2):
         lines.show(Facts(7, None, 10, 0, 1.0, missed=missed, round=round_))
@@ -110,7 +110,7 @@ def test_a_run_without_a_terminal_writes_a_line_each_time_its_facts_were_read_an
     )
     assert second.startswith("2026-01-01 00:00:20 shop")
     out.truncate(0)
-    Lines("shop", clock, out, as_json=True).show(Facts(7, None, 10, 0, 1.0, missed=missed, round=1))
+    ProgressLines("shop", clock, out, as_json=True).show(Facts(7, None, 10, 0, 1.0, missed=missed, round=1))
     told = json.loads(out.getvalue().strip("\0"))
     assert (told["job"], told["at"], told["late"], told["dead_letter_reason"]) == ("shop", "2026-01-01T00:00:25Z", 3, "no event time in at")
 

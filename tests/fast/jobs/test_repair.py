@@ -13,11 +13,11 @@ import pytest
 import headrace as hr
 from headrace.checkpoint.epoch_files import Checkpoint
 from headrace.checkpoint.referenced_files import StateFiles
-from headrace.checkpoint.shard_files import SHARDS, Attempt, all_files, manifests_of, shard_files
-from headrace.checkpoint.shard_state import Stored
+from headrace.checkpoint.shard_files import SHARDS, WriterAttempt, all_files, manifests_of, shard_files
+from headrace.checkpoint.shard_state import StoredShard
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.staging import Staging
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.repair import refuse_a_damaged, repair
 from headrace.jobs.start.outputs import create_outputs, outputs_of
@@ -47,15 +47,15 @@ class Job:
         checkpoint(self.path, offsets=range(6), commits=range(5))
         self.levels = compiled(self.app.plan(), self.record.shards).levels
         for shard in range(self.record.shards):
-            self._remember(Stored(shard_files(self.path, self.levels, shard), 0))
+            self._remember(StoredShard(shard_files(self.path, self.levels, shard), 0))
         create_outputs(self.app.log, self.app.plan(), 2)
         self.outputs = outputs_of(self.app.log, self.app.plan())
 
-    def _remember(self, stored: Stored) -> None:
+    def _remember(self, stored: StoredShard) -> None:
         for epoch in range(1, 6):
             stored.put(str(epoch), f"what epoch {epoch} changed".encode())
             stored.delete(str(epoch - 2))
-            stored.finish({}, Attempt())
+            stored.finish({}, WriterAttempt())
 
     def write(self, epoch: int, sink: str = "clicks.sink") -> None:
         self.outputs[sink].write(Writer(self.record.id, sink), epoch, Changes(pl.DataFrame({"n": [epoch]}, schema={"n": pl.Int32})), _never)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors.staging import put_in_place, write_fresh
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from headrace.core.clock import to_datetime
 from headrace.log import Log
 from headrace.log.errors import CorruptLog
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.log.files.segment import MERGING
 from headrace.log.upkeep.compaction import Compaction
 from headrace.log.upkeep.maintenance import maintenance_lock
@@ -287,7 +287,7 @@ def test_a_reader_that_finished_a_file_does_not_skip_what_was_merged_into_it(log
         send(log, (b"k%d" % number, b"x"))
     partition = log.partition(topic, 0)
     cursor = Cursor(partition, 0)
-    assert cursor.read(Limits(rows=1))[0].num_rows == 1  # at the end of the first of three files
+    assert cursor.read(ReadLimits(rows=1))[0].num_rows == 1  # at the end of the first of three files
     compact(log)
     assert segments(log) == [0, 3]
     offsets = [offset for batch in cursor.read() for offset in batch.column("_offset").to_pylist()]

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from headrace.core.disk import PosixDisk, PosixFile
 from headrace.core.errors import LogError
+from headrace.core.files.disk import PosixDisk, PosixFile
 from headrace.log import Log
 from tests.support.processes import PATIENCE
 

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core import failpoints
 from headrace.core.clock import ManualClock
-from headrace.core.disk import PosixDisk
+from headrace.core.files.disk import PosixDisk
 from headrace.log import Log
 from headrace.log.errors import CorruptLog, DiskFailed, RecordLost, TopicDeleted
 from headrace.log.files.head import Head

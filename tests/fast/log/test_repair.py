@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from headrace.core.clock import ManualClock
 from headrace.log import Log
 from headrace.log.errors import CorruptLog
+from headrace.log.files.durable_number import START
 from headrace.log.files.examination import examine
-from headrace.log.files.mark import START
 from tests.support.examples import examples
 
 SEGMENTS, BATCHES, ROWS = 3, 4, 5

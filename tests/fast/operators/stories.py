@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.contract import Arrived, Outcome, Spec, Stateful
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.state.store import Store
@@ -16,12 +16,12 @@ from headrace.operators.state.store import Store
 Record = tuple[str | None, int, int]
 
 AGGREGATES = (
-    Aggregate("count", "n"),
-    Aggregate("sum", "total", ("x",), kind=pl.Int64()),
-    Aggregate("max", "top", ("x",), kind=pl.Int64()),
-    Aggregate("last", "latest", ("x",)),
+    EvaluatedCall("count", "n"),
+    EvaluatedCall("sum", "total", ("x",), kind=pl.Int64()),
+    EvaluatedCall("max", "top", ("x",), kind=pl.Int64()),
+    EvaluatedCall("last", "latest", ("x",)),
 )
-CHANGING = (Aggregate("count", "n", signed=True), Aggregate("sum", "total", ("x",), kind=pl.Int64(), signed=True))
+CHANGING = (EvaluatedCall("count", "n", signed=True), EvaluatedCall("sum", "total", ("x",), kind=pl.Int64(), signed=True))
 
 
 @dataclass(frozen=True)

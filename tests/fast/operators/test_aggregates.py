@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.operators.aggregates.partials import FAULT
 from headrace.operators.expressions.dtypes import dtype
 from headrace.plan.aggregates.user_aggregate import Aggregate

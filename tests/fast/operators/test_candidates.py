@@ -8,7 +8,7 @@ import polars as pl
 
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.store import MemoryStore
-from headrace.operators.tables.latest_of_changes import Candidates, CandidateSpec
+from headrace.operators.tables.latest_of_changes import CandidateSpec, LatestOfChanges
 from tests.fast.operators.stories import run
 from tests.support.examples import seeds
 
@@ -19,7 +19,7 @@ Row = tuple[str | None, int, int, int]
 
 def perform(seed: int) -> None:
     chance = random.Random(seed)
-    operator, store = Candidates(SPEC), MemoryStore()
+    operator, store = LatestOfChanges(SPEC), MemoryStore()
     holds: dict[int, Row] = {}
     held: dict[str | None, Row] = {}
     for epoch in range(chance.randrange(1, 30)):
@@ -42,7 +42,7 @@ def perform(seed: int) -> None:
             expected[candidate[0]] = candidate
         assert held == expected, f"seed {seed}, epoch {epoch}"
         if chance.random() < 0.3:
-            manifest, operator = operator.manifest(), Candidates(SPEC)
+            manifest, operator = operator.manifest(), LatestOfChanges(SPEC)
             operator.restore(manifest, store)
 
 

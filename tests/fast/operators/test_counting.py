@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.contract import Arrived
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from headrace.operators.state.store import MemoryStore
@@ -78,7 +78,7 @@ def test_records_of_one_time_fall_into_the_same_windows_in_whatever_order_they_c
 
 
 def test_records_of_which_only_the_number_counts_have_places_too() -> None:
-    spec = CountSpec(2, 2, ("k",), (Aggregate("count", "n"),))
+    spec = CountSpec(2, 2, ("k",), (EvaluatedCall("count", "n"),))
     counts, store = Counts(spec), MemoryStore()
     rows = spec.enter(frame([("a", time, 0) for time in (3, 1, 1, 2)]).select("k", "_time"), EpochTime(0, BEGINNING, END)).rows
     (windows,) = counts.run(Arrived([rows]), EpochTime(0, BEGINNING, END), store).results

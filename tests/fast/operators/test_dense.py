@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import distinct, doubtful, firsts, groups_of, key_numbers
 from headrace.operators.aggregates.partials import finishes, partial
 
@@ -46,7 +46,7 @@ def test_so_are_keys_with_far_more_combinations_than_records():
 
 @given(some.lists(some.tuples(some.sampled_from("xyz"), some.one_of(some.none(), FLOATS)), min_size=1, max_size=40))
 def test_a_sum_of_floats_is_what_it_is_by_hand_whatever_their_sizes(rows):
-    total = Aggregate("sum", "total", ("value",), kind=pl.Float64())
+    total = EvaluatedCall("sum", "total", ("value",), kind=pl.Float64())
     frame = pl.DataFrame(rows, schema={"key": pl.String, "value": pl.Float64}, orient="row")
     sums = partial(frame, ["key"], [total]).select("key", *finishes([total]))
     for key, found in sums.rows():
@@ -56,7 +56,7 @@ def test_a_sum_of_floats_is_what_it_is_by_hand_whatever_their_sizes(rows):
 
 @given(some.lists(some.tuples(some.sampled_from("xyz"), some.integers(-(2**63), 2**63 - 1), some.booleans()), min_size=1, max_size=40))
 def test_a_sum_of_whole_numbers_never_wraps_around(rows):
-    total = Aggregate("sum", "total", ("value",), filter="passing", kind=pl.Int64())
+    total = EvaluatedCall("sum", "total", ("value",), filter="passing", kind=pl.Int64())
     frame = pl.DataFrame(rows, schema={"key": pl.String, "value": pl.Int64, "passing": pl.Boolean}, orient="row")
     for key, found in partial(frame, ["key"], [total]).select("key", "total.sum").rows():
         assert found == sum(value for name, value, passing in rows if name == key and passing)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import PlanError
 from headrace.operators.event_time.lateness_histogram import _EDGES, Lateness, chosen_bound, remembered
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import LossBudget
 from tests.support.examples import examples
 
@@ -76,13 +76,13 @@ def test_what_is_older_counts_for_less_and_the_memory_stays_small() -> None:
 
 
 def test_each_partition_has_its_own_bound_and_time_never_goes_back() -> None:
-    progress = Progress().observe({0: 1000 * SECOND, 1: 1000 * SECOND}, 0)
+    progress = StreamTime().observe({0: 1000 * SECOND, 1: 1000 * SECOND}, 0)
     learned = progress.learn(RULE, {0: behind([5] * 9), 1: behind([20] * 9)}).advance(RULE, 0, lambda moment: moment)
     assert learned.bounds(RULE) == {0: 5 * SECOND, 1: 20 * SECOND}
     assert learned.watermark == 980 * SECOND
     later = learned.learn(RULE, {1: behind([50] * 99)}).advance(RULE, 0, lambda moment: moment)
     assert (later.bounds(RULE)[1], later.watermark) == (50 * SECOND, 980 * SECOND)
-    assert Progress.from_json(later.to_json()) == later
+    assert StreamTime.from_json(later.to_json()) == later
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.0, "1"), (1.0, "1"), (0.1, "0")])

@@ -15,7 +15,7 @@ from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from headrace.operators.state.store import MemoryStore
 from headrace.operators.windows.emission import Emission, Trigger
 from headrace.operators.windows.intervals import Intervals, IntervalSpec
-from headrace.operators.windows.layouts import ByFunction, Layout, Regular, Whole
+from headrace.operators.windows.layouts import ByFunction, Regular, Whole, WindowLayout
 from headrace.operators.windows.sessions import Sessions, SessionSpec
 from tests.fast.operators.stories import AGGREGATES, Record, frame, story, summary
 from tests.fast.operators.test_sessions import Oracle as SessionOracle
@@ -132,7 +132,7 @@ def test_each_pane_is_that_of_plain_python(layout: str, mode: str) -> None:
         chance = random.Random(seed)
         # Nothing comes after the end of all time.
         emission = Emission(("k",), AGGREGATES, 0 if layout == "global" else until, Trigger(**trigger, mode=mode), arguments=ARGUMENTS)
-        placed: Layout = LAYOUTS[layout][0]
+        placed: WindowLayout = LAYOUTS[layout][0]
         spec, store = IntervalSpec(placed, emission), MemoryStore()
         state: Stateful = Intervals(spec)
         oracle, told = Oracle(layout, emission), story(seed)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from headrace.operators.columns import ALL
-from headrace.operators.tables.top_cache import Front, Order, groups_of_rows
+from headrace.operators.tables.top_cache import Order, TopCache, groups_of_rows
 from tests.support.examples import seeds
 
 # Key, group, score.
@@ -33,7 +33,7 @@ class Held:
 
     def __init__(self, order: Order, rows: list[Row] = ()) -> None:
         self.order, self.all = order, {row[0]: row for row in rows}
-        self.front = Front(order, frame(list(rows)))
+        self.front = TopCache(order, frame(list(rows)))
         self.shown = self.best()
         self.looked = 0
 
@@ -59,7 +59,7 @@ class Held:
         return self.looked - looked
 
     def found_again(self) -> None:
-        self.front = Front.found_again(self.order, self.front.rows)
+        self.front = TopCache.found_again(self.order, self.front.rows)
 
     def _everything(self) -> pl.DataFrame:
         self.looked += 1

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from headrace.core.columns.schema import schema
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema
 from headrace.operators.expressions import evaluate
 from headrace.plan.expressions import check, parse
 

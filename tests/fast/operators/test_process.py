@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from headrace.core.columns.schema import schema
 from headrace.core.errors import JobError
-from headrace.core.schema import schema
 from headrace.operators.contract import Arrived
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from headrace.operators.process.operator import Processing, ProcessSpec

@@ -8,7 +8,7 @@ import random
 import polars as pl
 import pytest
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.contract import Arrived
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.state.store import MemoryStore
@@ -41,7 +41,7 @@ class Oracle:
 
 @pytest.mark.parametrize("aggregates", [AGGREGATES, AGGREGATES[:2]], ids=["all", "those that add up"])
 @pytest.mark.parametrize("block", range(3))
-def test_each_event_has_the_events_of_its_key_before_it(block: int, aggregates: tuple[Aggregate, ...]) -> None:
+def test_each_event_has_the_events_of_its_key_before_it(block: int, aggregates: tuple[EvaluatedCall, ...]) -> None:
     names = [aggregate.name for aggregate in aggregates]
     for seed in seeds(5, block):
         chance = random.Random(seed)
@@ -86,7 +86,7 @@ def test_a_late_event_corrects_only_the_windows_it_is_in() -> None:
 
 def test_floats_that_add_up_exactly_and_those_that_do_not_leave_no_trace_when_they_are_gone() -> None:
     kind = pl.Float64()
-    aggregates = (Aggregate("count", "n"), Aggregate("sum", "total", ("x",), kind=kind))
+    aggregates = (EvaluatedCall("count", "n"), EvaluatedCall("sum", "total", ("x",), kind=kind))
     spec, store, chance = SlidingSpec(20, ("k",), aggregates, until=15), MemoryStore(), random.Random(5)
     slides, held, sent = Slides(spec), dict[Place, tuple[int, float]](), list[tuple[str, int, float]]()
     for number in range(40):

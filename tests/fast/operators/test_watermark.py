@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from headrace.operators.event_time.epoch_time import BEGINNING
-from headrace.operators.event_time.watermark import Progress, overall_watermark
+from headrace.operators.event_time.watermark import StreamTime, overall_watermark
 from headrace.plan.watermarks import Bounded
 
 SECOND = 1_000_000
@@ -17,9 +17,9 @@ def ten_second_windows(moment: int) -> int:
     return moment // (10 * SECOND) * 10 * SECOND + 10 * SECOND
 
 
-def seen(latest: dict[int, int], now: int, rule: Bounded = RULE, before: Progress | None = None) -> Progress:
+def seen(latest: dict[int, int], now: int, rule: Bounded = RULE, before: StreamTime | None = None) -> StreamTime:
     times = {partition: second * SECOND for partition, second in latest.items()}
-    return (before or Progress()).observe(times, now * SECOND).advance(rule, now * SECOND, ten_second_windows)
+    return (before or StreamTime()).observe(times, now * SECOND).advance(rule, now * SECOND, ten_second_windows)
 
 
 def test_a_stream_is_as_far_as_the_partition_that_is_furthest_behind() -> None:
@@ -65,4 +65,4 @@ def test_a_stream_that_never_spoke_is_waited_for_as_long_as_idle_says() -> None:
 
 def test_progress_is_the_same_after_a_journey_through_an_offset() -> None:
     progress = seen({}, now=60, before=seen({0: 50, 3: 7}, now=0))
-    assert Progress.from_json(progress.to_json()) == progress
+    assert StreamTime.from_json(progress.to_json()) == progress

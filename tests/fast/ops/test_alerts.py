@@ -186,7 +186,7 @@ def test_alerts_are_logged(watched, caplog):
         shop.round(5)
     assert [record.getMessage() for record in caplog.records] == [
         "alert 'lag' of job 'shop': it is behind (lag_records 10)",
-        "alert 'lag' of job 'shop' is over (lag_records 0)",
+        "alert 'lag' of job 'shop' has ended (lag_records 0)",
     ]
 
 

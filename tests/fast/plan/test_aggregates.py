@@ -10,9 +10,9 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import perfect, tumbling
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import HeadraceError, PlanError
-from headrace.core.schema import type_name
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.plan.aggregates.user_aggregate import Aggregate
 
 SCHEMA = "k string, at timestamp, i int, d double, m decimal(10,2), s string, b boolean, r array<int>, p map<string, int>"

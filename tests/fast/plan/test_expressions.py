@@ -5,11 +5,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from headrace.core.columns.schema import TIMESTAMP, schema, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP, schema, type_name
 from headrace.plan.expressions import FUSED, check, expand, parse, parse_aggregate, parse_select
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING
-from headrace.plan.expressions.nodes import Call, Cast, Column, Foreign, Interval, Literal
+from headrace.plan.expressions.syntax.nodes import Cast, ColumnName, Foreign, FunctionCall, Interval, Literal
 from headrace.plan.expressions.unfused import UNFUSED
 
 COLUMNS = schema(
@@ -22,11 +22,11 @@ def written(text: str) -> str:
     """The tree with every operator in brackets."""
 
     def shown(node):
-        if isinstance(node, Call):
+        if isinstance(node, FunctionCall):
             return f"({node.name} {' '.join(shown(argument) for argument in node.arguments)})"
         if isinstance(node, Cast):
             return f"(cast {shown(node.operand)} {type_name(node.kind)})"
-        return ".".join(node.parts) if isinstance(node, Column) else repr(node.value)
+        return ".".join(node.parts) if isinstance(node, ColumnName) else repr(node.value)
 
     return shown(parse(text).root)
 

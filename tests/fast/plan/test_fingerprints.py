@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from headrace.api.declaration import Declaration
 from headrace.plan.evolution.canonical import canonical, digest
-from headrace.plan.evolution.comparison import Changes, compared
+from headrace.plan.evolution.comparison import Decisions, compared
 from headrace.plan.evolution.described import Described, described
 
 LIMIT = 3
@@ -77,11 +77,11 @@ def _grouped(**aggregates: str) -> Callable[[Declaration, Any], None]:
     return lambda app, sales: app.view("totals", sales.group("user", ttl=None).agg(**aggregates))
 
 
-def _changes(before: Callable[[Declaration, Any], None], after: Callable[[Declaration, Any], None], **stream: Any) -> Changes:
+def _changes(before: Callable[[Declaration, Any], None], after: Callable[[Declaration, Any], None], **stream: Any) -> Decisions:
     return compared(_described(before), _described(after, **stream))
 
 
-def _decisions(changes: Changes) -> dict[str, str]:
+def _decisions(changes: Decisions) -> dict[str, str]:
     return {decision.name: decision.decision for decision in changes.decisions}
 
 

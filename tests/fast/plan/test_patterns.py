@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from headrace.core.columns.schema import schema
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema
 from headrace.plan.patterns.formulas import Scope, parse_formula
 from headrace.plan.patterns.grammar import parse_pattern
 from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, Repeat, Variable

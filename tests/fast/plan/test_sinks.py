@@ -9,7 +9,7 @@ from headrace.core.errors import PlanError
 from headrace.core.promise import Takes
 from headrace.log.target import LogTopic
 from headrace.plan.plan import Sink
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 from tests.support.targets import MemoryTarget
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import headrace as hr
 from headrace.connectors.log.input import LogInput
-from headrace.core.schema import declared
+from headrace.core.columns.schema import declared
 from headrace.jobs.start.outputs import create_outputs
 
 TOPIC = "url string, user string not null, at timestamp(ms), price decimal(10,2)"

@@ -66,7 +66,7 @@ def test_a_forbidden_import_is_found(tmp_path, file, text, said):
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("core/schema.py", "import re\nimport pyarrow as pa\nfrom headrace.core.errors import SchemaError"),
+        ("core/columns/schema.py", "import re\nimport pyarrow as pa\nfrom headrace.core.errors import SchemaError"),
         ("log/topic.py", "import google_crc32c\nfrom headrace.core.clock import Clock\nfrom .segment import Segment"),
         ("connectors/kafka/sink.py", "from headrace.log.topic import Topic\ndef open():\n    import pyspark\n    import confluent_kafka"),
         ("connectors/kafka/sink.py", "from headrace.connectors.kafka.source import Source"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.schema import data_type, schema
+from headrace.core.columns.schema import data_type, schema
 from headrace.schema.values import json_reader, text_reader
 
 MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from headrace.plan.sides import DEAD_LETTER
-from headrace.serve.http.limits import Limits
+from headrace.plan.side_streams import DEAD_LETTER
+from headrace.serve.http.limits import ServerLimits
 
 AT = "2026-01-01T12:00:00Z"
 
@@ -75,7 +75,7 @@ def test_a_body_that_is_no_record_is_refused_and_nothing_is_stored(clicks, servi
 
 
 def test_more_writers_than_the_log_takes_are_told_to_come_back(clicks, serving):
-    with serving(limits=Limits(ingests=0)) as client:
+    with serving(limits=ServerLimits(ingests=0)) as client:
         answer = client.post("/api/v1/topics/clicks", json={"url": "/a"})
     assert answer.status_code == 429
     assert "Retry-After" in answer.headers

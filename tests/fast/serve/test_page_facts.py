@@ -18,7 +18,7 @@ from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.description import JobDescription
 from headrace.jobs.facts.last_run import LastRun, Recorder
 from headrace.jobs.facts.phases import Phases, phases_of
-from headrace.operators.event_time.watermark import Progress, Reach
+from headrace.operators.event_time.watermark import Reach, StreamTime
 from headrace.ops.crash import crash
 from headrace.serve.event_time import event_time
 from headrace.testing.written import accounted
@@ -121,7 +121,7 @@ def test_the_partition_that_is_furthest_behind_holds_the_watermark():
     description = JobDescription("job", tuple(_step(**step) for step in steps), ())
     noon = int(NOON.timestamp() * 1_000_000)
     partitions = {0: Reach(noon, noon), 1: Reach(noon - 31_000_000, noon - 20_000_000)}
-    progress = {"views": Progress(partitions, noon - 41_000_000, noon)}
+    progress = {"views": StreamTime(partitions, noon - 41_000_000, noon)}
     told = event_time(EpochPlan(1, {}, {}, progress, noon - 41_000_000, clock=noon), description)
     assert (told["held_by"], told["held"]) == ("views/1", True)
     assert told["held_since"] == "2026-01-01T11:59:40+00:00"

@@ -10,7 +10,7 @@ import websockets.sync.client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from headrace.core.errors import SettingsError
-from headrace.serve.http.limits import Limits
+from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.tokens import Role
 from headrace.serve.server import DIRECTORY, ServeSettings
 
@@ -113,14 +113,14 @@ def test_an_answer_carries_the_headers_that_keep_a_page_to_itself(totals, servin
 
 
 def test_a_body_that_is_too_large_is_refused_whether_or_not_it_says_so(totals, serving):
-    with serving(limits=Limits(body=1_000)) as client:
+    with serving(limits=ServerLimits(body=1_000)) as client:
         said = client.post("/api/v1/sql", content=b"x" * 2_000, headers={"Content-Type": "application/json"})
         silent = client.post("/api/v1/sql", content=iter([b"x" * 900] * 3), headers={"Content-Type": "application/json"})
     assert (said.status_code, silent.status_code) == (413, 413)
 
 
 def test_an_address_that_asks_too_often_is_told_to_wait(totals, serving):
-    with serving(limits=Limits(rate=1, burst=5)) as client:
+    with serving(limits=ServerLimits(rate=1, burst=5)) as client:
         answers = [client.get("/healthz").status_code for _ in range(8)]
     assert answers[:5] == [200] * 5
     assert 429 in answers[5:]
@@ -145,7 +145,7 @@ def test_an_error_of_the_server_tells_nothing_of_its_inside(totals, serving, mon
 
 def test_headers_and_bodies_that_do_not_come_in_time_are_not_waited_for(totals, serving):
     totals.epoch([])
-    with serving(limits=Limits(patience=0.3)) as client:
+    with serving(limits=ServerLimits(patience=0.3)) as client:
         address, token = ("127.0.0.1", client.base_url.port), client.server.tokens.read
         head = f"POST /api/v1/sql HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\nAuthorization: Bearer {token}\r\n"
         for begun, told in (("", b""), (head, b""), (f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{", b" 408 ")):
@@ -166,7 +166,7 @@ def _all(connection):
 
 def test_beyond_the_most_connections_the_one_that_waits_longest_is_closed(totals, serving):
     totals.epoch([])
-    with serving(limits=Limits(connections=3)) as client:
+    with serving(limits=ServerLimits(connections=3)) as client:
         waiting = [socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) for _ in range(3)]
         assert client.get("/healthz").status_code == 200
         assert _all(waiting[0]) == b""

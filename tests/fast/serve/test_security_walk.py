@@ -10,8 +10,8 @@ from hypothesis.errors import Unsatisfiable
 from starlette.routing import Route, WebSocketRoute, compile_path
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from headrace.plan.sides import DEAD_LETTER
-from headrace.serve.http.limits import Limits
+from headrace.plan.side_streams import DEAD_LETTER
+from headrace.serve.http.limits import ServerLimits
 from tests.support.examples import examples
 from tests.support.http_attacks import BODIES, PATHS, QUERIES
 
@@ -24,7 +24,7 @@ def client(totals, serving):
     totals.epoch([{"url": "/a", "user": "ada", "views": 1}])
     totals.log.create_topic("clicks", schema="url string, n int")
     totals.log.create_topic("clicks.dead", schema=DEAD_LETTER)
-    with serving(limits=Limits(rate=1e6, burst=1e6)) as opened:
+    with serving(limits=ServerLimits(rate=1e6, burst=1e6)) as opened:
         opened.get("/api/v1/views/totals", params={"epoch": 1}).raise_for_status()
         yield opened
 

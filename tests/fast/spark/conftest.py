@@ -15,9 +15,9 @@ PYTHON = Path(headrace.spark.__file__).with_name("workers") / "python.sh"
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[dict[str, str]]:
-    """What leads to a nursery, as the environment of those who start a process."""
-    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HEADRACE_WORKER_PYTHON", "HEADRACE_WORKER_PATH", "HEADRACE_NURSERY")
+def fork_server() -> Iterator[dict[str, str]]:
+    """What leads to a fork server, as the environment of those who start a process."""
+    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HEADRACE_WORKER_PYTHON", "HEADRACE_WORKER_PATH", "HEADRACE_FORK_SERVER")
     before = {name: os.environ.get(name) for name in names}
     starting.set_python(local=True)
     yield dict(os.environ)

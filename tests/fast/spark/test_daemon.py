@@ -98,11 +98,11 @@ class Running:
 
 
 @pytest.fixture
-def daemon(nursery: dict[str, str], tmp_path: Path) -> Iterator[Running]:
+def daemon(fork_server: dict[str, str], tmp_path: Path) -> Iterator[Running]:
     (tmp_path / "pyspark_tasks.py").write_text(TASKS, encoding="utf-8")
     environment = {
-        **nursery,
-        "HEADRACE_WORKER_PATH": os.pathsep.join(filter(None, [str(tmp_path), nursery["HEADRACE_WORKER_PATH"]])),
+        **fork_server,
+        "HEADRACE_WORKER_PATH": os.pathsep.join(filter(None, [str(tmp_path), fork_server["HEADRACE_WORKER_PATH"]])),
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
         "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.spark.workers.shard_cache import PATIENCE, Held
+from headrace.spark.workers.shard_cache import PATIENCE, ShardCache
 
 
 class Clock:
@@ -14,7 +14,7 @@ class Clock:
 
 def test_state_of_a_job_that_ended_goes_when_another_is_at_work() -> None:
     clock = Clock()
-    held: Held[object] = Held(clock)
+    held: ShardCache[object] = ShardCache(clock)
     epochs = range(1, 4)
     held.keep("ended", 1, 0, "state")
     for epoch in epochs:
@@ -28,7 +28,7 @@ def test_state_of_a_job_that_ended_goes_when_another_is_at_work() -> None:
 
 def test_jobs_that_take_turns_keep_their_state() -> None:
     clock = Clock()
-    held: Held[int] = Held(clock)
+    held: ShardCache[int] = ShardCache(clock)
     jobs = ("first", "second")
     for epoch in range(1, 20):
         clock.now += PATIENCE / 2
@@ -41,7 +41,7 @@ def test_jobs_that_take_turns_keep_their_state() -> None:
 
 def test_a_silent_job_keeps_its_state_while_it_is_alone() -> None:
     clock = Clock()
-    held: Held[int] = Held(clock)
+    held: ShardCache[int] = ShardCache(clock)
     held.keep("silent", 1, 0, 1)
     clock.now = 100 * PATIENCE
     assert held.take("silent", 1, 0) == 1
@@ -50,7 +50,7 @@ def test_a_silent_job_keeps_its_state_while_it_is_alone() -> None:
 
 
 def test_what_a_task_has_taken_is_not_there_for_its_second_attempt() -> None:
-    held: Held[int] = Held()
+    held: ShardCache[int] = ShardCache()
     held.keep("job", 1, 0, 1)
     assert held.take("job", 1, 0) is not None
     assert held.take("job", 1, 0) is None

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.checkpoint.shard_files import GRACE, Attempt, ShardFiles, all_files, shard_files
-from headrace.checkpoint.shard_state import Stored
+from headrace.checkpoint.shard_files import GRACE, ShardFiles, WriterAttempt, all_files, shard_files
+from headrace.checkpoint.shard_state import StoredShard
 
-FIRST = Attempt()
+FIRST = WriterAttempt()
 ONE, TWO = b"one" * 100, b"two"
 
 
@@ -19,10 +19,10 @@ class Shard:
 
     def __init__(self, checkpoint: Path) -> None:
         self.files = shard_files(checkpoint, 1, 0, steps=["step"])
-        self._stored = Stored(self.files, 0)
+        self._stored = StoredShard(self.files, 0)
 
     def epoch(
-        self, *, put: dict[str, bytes] | None = None, delete: tuple[str, ...] = (), attempt: Attempt = FIRST, finish: bool = True
+        self, *, put: dict[str, bytes] | None = None, delete: tuple[str, ...] = (), attempt: WriterAttempt = FIRST, finish: bool = True
     ) -> None:
         for name, blob in (put or {}).items():
             self._stored.blobs("step").put(name, blob)
@@ -31,14 +31,14 @@ class Shard:
         if finish:
             self._stored.finish({"step": f"as of {self._stored.epoch + 1}"}, attempt)
 
-    def meet(self, epoch: int) -> Stored:
+    def meet(self, epoch: int) -> StoredShard:
         """A worker takes over that does not know the shard."""
-        self._stored = Stored(self.files, epoch)
+        self._stored = StoredShard(self.files, epoch)
         return self._stored
 
     def blobs(self, epoch: int, *names: str) -> list[bytes | None]:
         """What was stored as of an epoch."""
-        return [Stored(self.files, epoch).blobs("step").get(name) for name in names]
+        return [StoredShard(self.files, epoch).blobs("step").get(name) for name in names]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_what_an_epoch_that_failed_had_put_is_not_there(shard: Shard) -> None:
 
 
 def test_of_several_attempts_of_an_epoch_the_last_counts_whichever_ended_last(shard: Shard) -> None:
-    for attempt, blob in ((Attempt(1, 9), b"first"), (Attempt(2, 11), b"last"), (Attempt(2, 3), b"late")):
+    for attempt, blob in ((WriterAttempt(1, 9), b"first"), (WriterAttempt(2, 11), b"last"), (WriterAttempt(2, 3), b"late")):
         shard.meet(0)
         shard.epoch(put={"one": blob}, attempt=attempt)
     assert shard.blobs(1, "one") == [b"last"]
@@ -100,21 +100,21 @@ def test_as_many_manifests_are_there_as_epochs_that_a_repair_may_go_back_to(shar
 def test_what_a_failed_attempt_of_an_epoch_left_behind_goes_after_a_while(shard: Shard, finish: bool) -> None:
     shard.epoch(put={"one": ONE})
     before = set(shard.files.names())
-    shard.epoch(put={"two": TWO}, finish=finish, attempt=Attempt(1, 1))
+    shard.epoch(put={"two": TWO}, finish=finish, attempt=WriterAttempt(1, 1))
     left = set(shard.files.names()) - before
     assert len(left) == 1 + finish
     shard.meet(1)
     for _ in range(GRACE):
-        shard.epoch(attempt=Attempt(1, 2))
+        shard.epoch(attempt=WriterAttempt(1, 2))
         # A task that nobody waits for may be at it still.
         assert left <= set(shard.files.names())
-    shard.epoch(attempt=Attempt(1, 2))
+    shard.epoch(attempt=WriterAttempt(1, 2))
     assert not left & set(shard.files.names())
 
 
 def test_a_job_of_many_short_runs_keeps_no_more_files_than_one_that_runs_on(shard: Shard) -> None:
     for epoch in range(1, 3 * GRACE):
-        shard.epoch(put={"one": ONE, str(epoch): TWO}, delete=(str(epoch - 3),), attempt=Attempt(epoch))
+        shard.epoch(put={"one": ONE, str(epoch): TWO}, delete=(str(epoch - 3),), attempt=WriterAttempt(epoch))
         if epoch == GRACE:
             shard.epoch(put={"failed": ONE}, finish=False)
         shard.meet(epoch)
@@ -131,7 +131,7 @@ def test_a_process_that_ends_while_it_writes_leaves_no_file_that_is_taken_for_a_
     with monkeypatch.context() as ending:
         ending.setattr(Path, "rename", _ends)
         with pytest.raises(KeyboardInterrupt):
-            shard.epoch(attempt=Attempt(1, 1))
+            shard.epoch(attempt=WriterAttempt(1, 1))
     assert [(file.epoch, file.attempt) for file in all_files(tmp_path)] == [(1, FIRST)]
     # It is known to be there, and goes with the others.
     (left,) = [name for name in shard.files.names() if name.startswith("2-")]
@@ -184,18 +184,18 @@ def test_a_shard_without_files_has_none(tmp_path: Path) -> None:
 
 def test_steps_have_directories_of_their_own_and_one_manifest_an_epoch(tmp_path: Path) -> None:
     files = shard_files(tmp_path, 1, 0, steps=["totals.group", "minutes.window"])
-    stored = Stored(files, 0)
+    stored = StoredShard(files, 0)
     for step in ("totals.group", "minutes.window"):
         stored.blobs(step).put("row0", ONE)
     stored.finish({"totals.group": "rows", "minutes.window": "panes"}, FIRST, {"totals.group": "a", "minutes.window": "b"})
     found = sorted(str(file.path.relative_to(tmp_path).parent) for file in all_files(tmp_path))
     assert found == ["shards/@0.1/0", "shards/minutes.window/0", "shards/totals.group/0"]
-    assert Stored(files, 1).manifest_of("totals.group", "a") == "rows"
+    assert StoredShard(files, 1).manifest_of("totals.group", "a") == "rows"
 
 
 def test_state_of_a_step_that_computes_something_else_is_refused(tmp_path: Path) -> None:
     files = shard_files(tmp_path, 1, 0, steps=["totals.group"])
-    stored = Stored(files, 0)
+    stored = StoredShard(files, 0)
     stored.finish({"totals.group": "rows"}, FIRST, {"totals.group": "a"})
     with pytest.raises(hr.JobError, match="is of a step with fingerprint a, and this one has b"):
-        Stored(files, 1).manifest_of("totals.group", "b")
+        StoredShard(files, 1).manifest_of("totals.group", "b")

@@ -12,8 +12,8 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, session, tumbling
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP
 from headrace.testing.driver import TestDriver
 
 NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z

@@ -12,7 +12,7 @@ import pytest
 import headrace as hr
 from headrace.app import apart
 from headrace.core.clock import to_microseconds
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.log.target import LogTopic
 from headrace.plan.plan import Sink
 from headrace.testing.chaos.comparison import difference

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from headrace.plan.evolution.comparison import KEEP, REFUSED, Changes, compared
+from headrace.plan.evolution.comparison import KEEP, REFUSED, Decisions, compared
 from headrace.plan.evolution.described import described
 from headrace.testing.driver import TestDriver
 from tests.support.evolving import Spec, drawn, edited, records
@@ -32,7 +32,7 @@ class Evolving:
     def refuses(self, spec: Spec) -> bool:
         return compared(described(self.spec.app().plan()), described(spec.app().plan())).status == REFUSED
 
-    def evolve(self, spec: Spec, shards: int | None) -> Changes:
+    def evolve(self, spec: Spec, shards: int | None) -> Decisions:
         changes = self.driver.evolve(spec.app(), shards=shards)
         self.spec = spec
         outputs = {decision.name: decision for decision in changes.decisions if decision.kind in ("view", "sink")}

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from headrace.api.declaration import Declaration
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.testing.driver import TestDriver
 from tests.support.examples import seeds
 

@@ -10,14 +10,14 @@ from headrace.core.clock import ManualClock
 from headrace.log.log import Log
 from headrace.testing.actor import HOME
 from headrace.testing.disk import Machine
-from headrace.testing.ledger import Broken, Certainty, Ledger, Row, parse
+from headrace.testing.ledger import Broken, Certainty, Row, RunLedger, parse
 from headrace.testing.simulation import failure_of, prepared
 
 
 @pytest.fixture
-def ledger() -> Ledger:
+def ledger() -> RunLedger:
     """One append before a power cut, which nobody was promised for longer than the machine ran."""
-    ledger = Ledger()
+    ledger = RunLedger()
     entry = ledger.begin("a", "p")
     ledger.attempt(entry, 1)
     ledger.stored(entry, 0, 1, durable=False)
@@ -29,7 +29,7 @@ def row(offset: int, entry: int) -> Row:
     return Row(offset, entry, attempt=1, index=0, count=1)
 
 
-def read(ledger: Ledger, *rows: Row, committed: bool) -> None:
+def read(ledger: RunLedger, *rows: Row, committed: bool) -> None:
     ledger.check("a", 0, list(rows), [], committed=committed)
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import loss_budget, tumbling
-from headrace.core.keys import encode_keys, partitions_of
+from headrace.core.columns.keys import encode_keys, partitions_of
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import LossBudget
 from headrace.testing.driver import TestDriver
 from tests.support.examples import examples
@@ -84,7 +84,7 @@ def seconds(moment: datetime) -> int:
 
 def test_a_stream_that_changes_loses_little_more_than_its_budget_and_waits_little_longer_than_it_must() -> None:
     rule, random = LossBudget(0.01, timedelta(minutes=10)), np.random.default_rng(3)
-    progress, lost, total = Progress(), 0, 0
+    progress, lost, total = StreamTime(), 0, 0
     for epoch in range(400):
         scale = 2 if epoch < 200 else 8
         times = (epoch * 500 + np.arange(500)) * 100_000 - (random.exponential(scale, 500) * 1_000_000).astype(np.int64)

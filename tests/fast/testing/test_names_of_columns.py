@@ -6,7 +6,7 @@ import pytest
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import perfect, tumbling
-from headrace.core.schema import quoted
+from headrace.core.columns.schema import quoted
 from headrace.testing.driver import TestDriver
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, hopping, session, tumbling
 from headrace.core.clock import to_datetime, to_microseconds
-from headrace.core.keys import encode_keys, partitions_of
+from headrace.core.columns.keys import encode_keys, partitions_of
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from tests.fast.operators.test_sessions import Oracle as SessionOracle
 from tests.support.examples import examples

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, calendar, count_window, custom, global_, hopping, session, sliding, tumbling
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from tests.support.examples import examples
 from tests.support.oracles import normal, run
 from tests.support.streams import SCHEMA, Row, arrivals, records

@@ -14,7 +14,7 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import HeadraceError, JobError
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at

@@ -11,7 +11,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import PlanError
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.testing.driver import TestDriver
 
 

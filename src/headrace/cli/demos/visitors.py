@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.log import Log, Topic
 
 TOPIC = "page_views"

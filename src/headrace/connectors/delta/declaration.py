@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headrace.connectors.lake import LakeTable, lake_options
 from headrace.connectors.targets import path_of
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration
-from headrace.core.names import Names, listed
 
 if TYPE_CHECKING:
     from headrace.connectors.delta.output import DeltaOutput

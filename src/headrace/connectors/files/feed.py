@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.connectors.files.lines import Line, csv_lines, json_lines, plain_lines
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import HeadraceError, SchemaError, SettingsError
-from headrace.core.schema import TIMESTAMP
 from headrace.log import Delivery, Log, Producer, Topic
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.topic import RESERVED
@@ -60,7 +60,7 @@ def feed_ndjson(log: Log, topic: str, lines: Iterable[bytes], feed: Feed) -> Fed
     with log.producer(acks=feed.acks) as producer:
         feeding = _Feeding(producer, declared, feed)
         if declared.structured:
-            return feeding.run(json_lines(lines), Rows(declared, feed, json_reader))
+            return feeding.run(json_lines(lines), CheckedRows(declared, feed, json_reader))
         return feeding.run(plain_lines(lines), _Plain(feed))
 
 
@@ -70,7 +70,7 @@ def feed_csv(log: Log, topic: str, lines: Iterable[str], feed: Feed) -> Fed:
     _refuse_beside(declared, feed)
     known = [*declared.columns.names, *(name for name in (feed.key, feed.time) if name), *RESERVED]
     with log.producer(acks=feed.acks) as producer:
-        return _Feeding(producer, declared, feed).run(csv_lines(lines, known), Rows(declared, feed, text_reader))
+        return _Feeding(producer, declared, feed).run(csv_lines(lines, known), CheckedRows(declared, feed, text_reader))
 
 
 def feed_parquet(log: Log, topic: str, path: Path, feed: Feed) -> Fed:
@@ -105,7 +105,7 @@ class _Plain:
         return {"value": value, "key": key}
 
 
-class Rows:
+class CheckedRows:
     """Rows of a topic with columns, checked against their types, so that a bad one is known before anything is sent."""
 
     def __init__(self, topic: Topic, feed: Feed, reader: Callable[[pa.Field], Reader]) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from headrace.connectors.lake import LakeTable, lake_options
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration
 from headrace.core.errors import SettingsError
-from headrace.core.names import Names, listed
 from headrace.core.secret import Secret
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from headrace.connectors.targets import need_client, need_text
+from headrace.core.columns.names import Names, listed
+from headrace.core.columns.schema import TIMESTAMP, type_name
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.names import Names, listed
 from headrace.core.promise import Promise, Takes
-from headrace.core.schema import TIMESTAMP, type_name
 from headrace.core.secret import Secret
 from headrace.schema.formats import Format, Json, Plain, format_of
 

@@ -19,7 +19,7 @@ from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.connectors.kafka.writer_epoch import WriterEpoch, epoch_in_group, group_of
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
-from headrace.core.keys import partitions_of
+from headrace.core.columns.keys import partitions_of
 
 Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.schema import declared_type
-from headrace.core.values import column_of
+from headrace.core.columns.schema import declared_type
+from headrace.core.columns.values import column_of
 
 _FLOATS = {pa.float32(): ">f", pa.float64(): ">d"}
 

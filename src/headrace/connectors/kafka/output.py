@@ -13,7 +13,7 @@ from headrace.connectors.kafka.epoch_producer import KeyedValues, ProducerLost, 
 from headrace.connectors.kafka.writer_epoch import epoch_of
 from headrace.connectors.output import Changes, DeadLetters, Writer, table_of
 from headrace.connectors.patience import patiently
-from headrace.core.keys import encode_keys
+from headrace.core.columns.keys import encode_keys
 from headrace.schema.formats import Json
 from headrace.schema.legible import as_json
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace.connectors.input import OP, PROBLEM, RECORD
 from headrace.connectors.kafka.declaration import HEADERS, KafkaTopic
 from headrace.connectors.kafka.keys import decode_key
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.schema.codecs.decoded import Codec
 
 _TOMBSTONE = "the record has no value (a tombstone)"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.core.schema import ddl
+from headrace.core.columns.schema import ddl
 from headrace.log import Log
 from headrace.log.files.cursor import Cursor
 

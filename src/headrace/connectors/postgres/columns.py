@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import SchemaError
-from headrace.core.schema import type_name
 
 _TYPES = {
     "boolean": "boolean", "tinyint": "smallint", "smallint": "smallint", "int": "integer", "bigint": "bigint", "float": "real",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.connectors.targets import need_client
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.names import Names, listed
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
 

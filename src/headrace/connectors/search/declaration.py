@@ -14,9 +14,9 @@ import pyarrow as pa
 from headrace.connectors.exchange import Service, service
 from headrace.connectors.search.documents import searched
 from headrace.connectors.targets import AT_ONCE, STAGED, need_client
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.names import Names, listed
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headrace.core.durations import microseconds
 from headrace.engine.planning.input import Input, Position
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import Watermark
 
 
@@ -25,7 +25,7 @@ class Standing:
     source: Input
     start: Position
     end: Position
-    progress: Progress
+    progress: StreamTime
     rule: Watermark
     limit: int
     complete: bool = False

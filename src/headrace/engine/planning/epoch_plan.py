@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from headrace.engine.planning.input import Position
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 
 _Held = TypeVar("_Held")
 
@@ -37,7 +37,7 @@ class EpochPlan:
     inputs: Mapping[str, str]
     """The identity of each input: another one of the same name is refused."""
     positions: Mapping[str, Position]
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, StreamTime]
     watermark: int = BEGINNING
     idle: bool = False
     """Whether the watermark moved because all streams are silent."""
@@ -113,7 +113,7 @@ class EpochPlan:
             epoch=content["epoch"],
             inputs=content["inputs"],
             positions=_numbers(content["positions"]),
-            progress={name: Progress.from_json(progress) for name, progress in content["progress"].items()},
+            progress={name: StreamTime.from_json(progress) for name, progress in content["progress"].items()},
             watermark=content["watermark"],
             idle=content["idle"],
             clock=content["clock"],

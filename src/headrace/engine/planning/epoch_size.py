@@ -34,7 +34,7 @@ class EpochSize:
         self.rows = self.rows or self.most
 
     def after(self, taken: int, seconds: float) -> int:
-        """Learn how long an epoch with so many records took; gives the bound of the next one."""
+        """Learn the duration of an epoch with this number of records; returns the bound of the next one."""
         full, before = taken >= self.rows, self.rows
         if taken >= _TELLING and seconds > self.target:
             self.rows = max(min(LEAST, self.most), int(min(taken, self.rows) * max(self.target / seconds, _SMALLEST)))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headrace.engine.planning.input import Input, Position
 from headrace.operators.event_time.lateness_histogram import Lateness
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.source_time import EventTime
 
 # The number of records at the end of a partition's range that are observed: all of them in steady operation. Reading every record of a long
@@ -26,7 +26,7 @@ class Times:
     time: EventTime
     limit: int
 
-    def lateness_ahead(self, start: Position, end: Position, seen: Progress, newest: int | None = None) -> dict[int, Lateness]:
+    def lateness_ahead(self, start: Position, end: Position, seen: StreamTime, newest: int | None = None) -> dict[int, Lateness]:
         """The lateness of the newest records between two positions, by partition, after what was seen before."""
         newest = NEWEST if newest is None else newest
         found = {}
@@ -52,7 +52,7 @@ class Times:
         return total
 
     def _read(self, partition: int, first: int, last: int) -> Iterator[np.ndarray]:
-        # Who plans epochs without a loss budget need not load what computes times.
+        # A planner without a loss budget does not need the modules that compute times.
         from headrace.operators.event_time.record_time import times_of
 
         for batch in self.source.read(partition, first, last):

@@ -18,7 +18,7 @@ from headrace.engine.planning.input import Ahead, Input, Position
 from headrace.engine.planning.observed_lateness import Times
 from headrace.engine.planning.snapshot_waits import awaited_snapshots, unread, waiting_streams
 from headrace.operators.event_time.epoch_time import END, LATEST
-from headrace.operators.event_time.watermark import Progress, overall_watermark
+from headrace.operators.event_time.watermark import StreamTime, overall_watermark
 from headrace.plan.source_time import EventTime
 from headrace.plan.watermarks import LossBudget, Watermark
 
@@ -38,7 +38,7 @@ class Timetable(Protocol):
 
 
 @dataclass(frozen=True)
-class Stream:
+class PlannedStream:
     """A stream of a job: its input, and its event time."""
 
     source: Input
@@ -57,7 +57,7 @@ class Planner:
     """Plans the epochs of a job; `until` is what a run does after the last record: `flushed`, `end`, or nothing more."""
 
     job: str
-    streams: Mapping[str, Stream]
+    streams: Mapping[str, PlannedStream]
     timetable: Timetable
     waits: Mapping[str, frozenset[str]]
     """The streams that are not read before others are read to where they were when the job first started."""
@@ -75,7 +75,7 @@ class Planner:
             epoch=0,
             inputs=identities(self.inputs),
             positions={name: source.beginning() for name, source in self.inputs.items()},
-            progress={name: Progress() for name in self.inputs},
+            progress={name: StreamTime() for name in self.inputs},
             limits=dict.fromkeys(self.inputs, LATEST),
         )
 
@@ -146,7 +146,7 @@ class Planner:
         """An epoch that declares the input complete."""
         return replace(plan, watermark=END, idle=False, ended=plan.ended or plan.epoch)
 
-    def _timed(self, progress: Mapping[str, Progress]) -> list[Progress]:
+    def _timed(self, progress: Mapping[str, StreamTime]) -> list[StreamTime]:
         return [reach for name, reach in progress.items() if self.streams[name].watermark is not None]
 
     def _begun(self, before: EpochPlan, ends: Ends) -> dict[str, Position]:
@@ -169,7 +169,7 @@ class Planner:
         stream = self.streams[name]
         return stream.source.ahead(known.positions[name], end, rows, stream.limit(now))
 
-    def _progress(self, name: str, known: EpochPlan, ahead: Ahead, now: int) -> Progress:
+    def _progress(self, name: str, known: EpochPlan, ahead: Ahead, now: int) -> StreamTime:
         """The event time of a stream once the next records are taken in."""
         stream, before = self.streams[name], known.progress[name]
         rule, seen = stream.watermark, before.observe(ahead.latest, now)

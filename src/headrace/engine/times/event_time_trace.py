@@ -23,7 +23,7 @@ from headrace.operators.windows.registry import windowed
 from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
-from headrace.plan.sides import Side
+from headrace.plan.side_streams import SideStream
 from headrace.plan.windows.kinds import Count, Hopping, Session, Sliding
 from headrace.plan.windows.processing_time import ProcessingTime
 
@@ -67,7 +67,7 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
     moments: dict[str, list[int]] = {source.name: [event_time]}
     for node in plan.nodes:
         came = sorted({moment for before in node.inputs for moment in moments.get(before.name, ())})
-        if not came or isinstance(node, Side):
+        if not came or isinstance(node, SideStream):
             continue
         moments[node.name] = came
         if isinstance(node, WindowAggregate):
@@ -90,7 +90,7 @@ def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[S
     words = (_early(node), _corrected(node))
     if not spans:
         turn = "the wall clock decides, not its time" if node.window.by_clock else "no window holds it: a dead letter"
-        yield _without_window(node.name, str(node.window), source, event_time, _Turn(turn))
+        yield _without_window(node.name, str(node.window), source, event_time, _EventFate(turn))
     for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
         yield Timing(
             source.name, to_datetime(event_time), node.name, str(node.window), len(spans), _moment(start), _moment(stop),
@@ -107,7 +107,11 @@ def _by_key(node: Node, source: Source, event_time: int, moment: int) -> Timing:
     """An event behind the watermark is late. Otherwise it waits for its turn, unless the step takes events as they arrive."""
     passed = moment + _TICK + microseconds(node.lateness)
     late_at = END if _decided_before(node) else passed
-    turn = _Turn("has its turn", passed, late_at) if node.waits else _Turn("has its turn in the epoch in which it comes", END, late_at)
+    turn = (
+        _EventFate("has its turn", passed, late_at)
+        if node.waits
+        else _EventFate("has its turn in the epoch in which it comes", END, late_at)
+    )
     return _without_window(node.name, node.does, source, event_time, turn)
 
 
@@ -120,7 +124,7 @@ def _met(node: Node, source: Source, event_time: int, met: JoinTimes) -> Timing:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _EventFate:
     """The fate of an event without a window of event time: the watermark it waits for, if any, and the one from which it is late."""
 
     words: str
@@ -128,7 +132,7 @@ class _Turn:
     late_at: int = END
 
 
-def _without_window(step: str, does: str, source: Source, event_time: int, turn: _Turn) -> Timing:
+def _without_window(step: str, does: str, source: Source, event_time: int, turn: _EventFate) -> Timing:
     return Timing(
         source.name, to_datetime(event_time), step, does, 0, None, None, _moment(turn.at), _record(source, turn.at), "", "",
         _moment(turn.late_at), _record(source, turn.late_at), turn.words,

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.evolution.takeover import changes_of
-from headrace.plan.evolution.comparison import CHANGED, REFUSED, Changes
+from headrace.plan.evolution.comparison import CHANGED, REFUSED, Decisions
 from headrace.plan.plan import Plan
 
 _ENDS = {
@@ -23,7 +23,7 @@ class Review:
     """The changes of an app for its job; None if that has not begun."""
 
     app: str
-    changes: Changes | None
+    changes: Decisions | None
 
     @property
     def status(self) -> str:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headrace.checkpoint.layouts import Layout, PlacedStep, StepBlobs, Takeover, remove_others
+from headrace.checkpoint.layouts import PlacedStep, StateLayout, StepBlobs, Takeover, remove_others
 from headrace.core import failpoints
 from headrace.core.errors import JobError
-from headrace.engine.compiler import compiled
-from headrace.engine.evolving.kept_state import without
-from headrace.engine.evolving.key_groups import spread
-from headrace.engine.program import Operator
+from headrace.engine.evolution.kept_state import without
+from headrace.engine.evolution.key_groups import spread
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Operator
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.versions import Version, layout_of, new_ids
 from headrace.jobs.start.outputs import topics_of
 from headrace.operators.contract import Stateful
-from headrace.plan.evolution.comparison import CHANGED, NEW, REBUILD, REFUSED, SAME, Changes, Decision, compared
+from headrace.plan.evolution.comparison import CHANGED, NEW, REBUILD, REFUSED, SAME, Decision, Decisions, compared
 from headrace.plan.evolution.described import Described, described
 from headrace.plan.explain import identity
 from headrace.plan.plan import Plan
 
 
-def changes_of(plan: Plan, place: JobDirectory) -> Changes | None:
+def changes_of(plan: Plan, place: JobDirectory) -> Decisions | None:
     """The changes of a plan for its job; None if it has not begun."""
     record = place.record()
     if record is None:
@@ -36,7 +36,7 @@ def changes_of(plan: Plan, place: JobDirectory) -> Changes | None:
     return found
 
 
-def refuse_unaccepted(changes: Changes, place: JobDirectory, *, accepted: bool) -> None:
+def refuse_unaccepted(changes: Decisions, place: JobDirectory, *, accepted: bool) -> None:
     """Raise if a changed app cannot keep its state, or if the changes were not accepted."""
     if changes.status == REFUSED:
         raise JobError(
@@ -52,7 +52,7 @@ def refuse_unaccepted(changes: Changes, place: JobDirectory, *, accepted: bool) 
         )
 
 
-def evolve(plan: Plan, place: JobDirectory, changes: Changes) -> None:
+def evolve(plan: Plan, place: JobDirectory, changes: Decisions) -> None:
     """Make a job that of a changed plan, from its last committed epoch on. Only the holder of the job may do so.
 
     A crash leaves the former version with its state, or the new one with its own.
@@ -94,7 +94,7 @@ def rescale(plan: Plan, place: JobDirectory, *, shards: int, tasks: int) -> None
     _take_over(version, record, _record(version, replace(record, tasks=tasks), shards, place.committed_epoch()), place, changes)
 
 
-def _version(plan: Plan, record: Record, changes: Changes) -> Version:
+def _version(plan: Plan, record: Record, changes: Decisions) -> Version:
     """The new version: a step that takes over the state of another has its directory, one of several that do so."""
     after, ids = described(plan), dict[str, str]()
     for name, former in changes.states.items():
@@ -124,7 +124,7 @@ def _rename(version: Version, record: Record, place: JobDirectory) -> None:
     place.replace(replace(record, plan=identity(version.plan), described=described_now, steps=steps))
 
 
-def _take_over(version: Version, record: Record, made: Record, place: JobDirectory, changes: Changes) -> None:
+def _take_over(version: Version, record: Record, made: Record, place: JobDirectory, changes: Decisions) -> None:
     before, after = layout_of(record, place.checkpoint), layout_of(made, place.checkpoint)
     if made.changed_at:
         program = compiled(version.plan, made.shards)
@@ -142,7 +142,7 @@ def _take_over(version: Version, record: Record, made: Record, place: JobDirecto
     remove_others(after)
 
 
-def _as_before(before: Layout, after: Layout, former: str, name: str) -> bool:
+def _as_before(before: StateLayout, after: StateLayout, former: str, name: str) -> bool:
     """Whether a step finds its files in place."""
     old: PlacedStep = before.steps[former]
     return old.id == after.steps[name].id and before.shards == after.shards

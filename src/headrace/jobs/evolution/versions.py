@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.checkpoint.layouts import Layout, PlacedStep
-from headrace.engine.compiler import compiled
-from headrace.engine.evolving.snapshots import with_snapshots
-from headrace.engine.program import Program, StateName
+from headrace.checkpoint.layouts import PlacedStep, StateLayout
+from headrace.engine.evolution.snapshots import with_snapshots
+from headrace.engine.program.compiler import compiled
+from headrace.engine.program.program import Program, StateName
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.plan.evolution.described import Described, StepIdentity, described
 from headrace.plan.plan import Plan
@@ -47,9 +47,11 @@ def new_ids(steps: Collection[StepIdentity], taken: Collection[str]) -> dict[str
     return ids
 
 
-def layout_of(record: Record, checkpoint: Path) -> Layout:
+def layout_of(record: Record, checkpoint: Path) -> StateLayout:
     """The layout that a job's state has."""
-    return Layout(checkpoint, record.layout, record.shards, {name: PlacedStep(*step) for name, step in record.steps.items()}, record.levels)
+    return StateLayout(
+        checkpoint, record.layout, record.shards, {name: PlacedStep(*step) for name, step in record.steps.items()}, record.levels
+    )
 
 
 def program_of(plan: Plan, record: Record, epoch: int) -> Program:

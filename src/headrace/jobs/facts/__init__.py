@@ -1,1 +1,1 @@
-"""Facts about a job: progress, report, books, listing."""
+"""Facts about a job: progress, report, accounting, listing."""

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
-from headrace.core.replacing import replace_text
-from headrace.core.schema import ddl
+from headrace.core.files.replacing import replace_text
 from headrace.jobs.facts.described_time import plain
 from headrace.jobs.start.outputs import topic_of
 from headrace.log.target import LogTopic

@@ -22,7 +22,7 @@ def display(job: str, clock: Clock, *, as_json: bool = False) -> Iterator[Show]:
         yield lambda progress: None
         return
     if as_json or not sys.stderr.isatty():
-        yield Lines(job, clock, sys.stderr, as_json=as_json).show
+        yield ProgressLines(job, clock, sys.stderr, as_json=as_json).show
         return
     from rich.console import Console
     from rich.markup import escape
@@ -31,7 +31,7 @@ def display(job: str, clock: Clock, *, as_json: bool = False) -> Iterator[Show]:
         yield lambda progress: status.update(escape(f"{job}   {progress}   Ctrl-C stops"))
 
 
-class Lines:
+class ProgressLines:
     """Writes a line whenever facts have been read again, except the first time, when there is nothing to show yet."""
 
     def __init__(self, job: str, clock: Clock, out: TextIO, *, as_json: bool) -> None:

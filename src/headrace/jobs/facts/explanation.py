@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.report import hot_keys
 from headrace.log import Log
 from headrace.plan.explain import Explanation, explained
@@ -25,5 +25,8 @@ def explanation(plan: Plan, settings: Settings, log: Log | None) -> Explanation:
     found: dict[str, list[str]] = {}
     for hot in hot_keys(log, plan.name):
         found.setdefault(hot.step, []).append(f"{hot.key} has {hot.share:.0%}")
-    sizes = {kept["step"]: f"{kept['rows']:,} rows, {kept['bytes']:,} bytes" for kept in Books(log, plan.name, record, place.books).state()}
+    sizes = {
+        kept["step"]: f"{kept['rows']:,} rows, {kept['bytes']:,} bytes"
+        for kept in JobAccounting(log, plan.name, record, place.accounting).state()
+    }
     return explained(plan, record.shards, {step: ", ".join(words) for step, words in found.items()}, sizes)

@@ -17,7 +17,7 @@ from headrace.jobs.directory import JobDirectory
 _SIZE = 10_000_000
 
 
-class Lines(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """A line with the time of the job's clock, without secrets: as text, or as a JSON object."""
 
     def __init__(self, clock: Clock, *, as_json: bool = False) -> None:
@@ -37,7 +37,7 @@ class Lines(logging.Formatter):
 def own_log(place: JobDirectory, clock: Clock, *, as_json: bool = False) -> Iterator[None]:
     """Keep the log of a run; only the holder of the job may write it."""
     handler = RotatingFileHandler(place.own_log, maxBytes=_SIZE, backupCount=1, encoding="utf-8")
-    handler.setFormatter(Lines(clock, as_json=as_json))
+    handler.setFormatter(LineFormatter(clock, as_json=as_json))
     logger = logging.getLogger("headrace")
     # Where a program has no handler, Python shows warnings on stderr; with one it would not.
     shown = None if logger.hasHandlers() else logging.lastResort

@@ -12,8 +12,8 @@ from typing import Any
 from headrace.checkpoint.journal import COMMITS, entry
 from headrace.core.clock import Clock, to_datetime
 from headrace.core.errors import HeadraceError
+from headrace.core.files.replacing import replace_text
 from headrace.core.redaction import Redaction
-from headrace.core.replacing import replace_text
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.progress import Progress
 

@@ -16,7 +16,7 @@ from headrace.engine.planning.input import Input, Position
 from headrace.jobs.facts.progress import Missed, Progress
 from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.operators.event_time.watermark import Holder, held_by
-from headrace.operators.event_time.watermark import Progress as Reached
+from headrace.operators.event_time.watermark import StreamTime as Reached
 from headrace.plan.watermarks import LossBudget, Watermark
 
 # In seconds: the interval at which expensive facts are read, and the time over which a rate is measured.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace.core.replacing import replace_text
+from headrace.core.files.replacing import replace_text
 
 _FILE = "phases.ndjson"
 _MOST, _KEPT = 600, 300

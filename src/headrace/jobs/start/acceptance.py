@@ -11,23 +11,23 @@ from contextlib import contextmanager
 from headrace.connectors.input import Input
 from headrace.connectors.output import Output
 from headrace.connectors.reachable import Reachable
+from headrace.core.columns.schema import schema as schema_of
 from headrace.core.errors import JobError, SettingsError
-from headrace.core.schema import schema as schema_of
 from headrace.core.settings import Settings
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.evolution.takeover import changes_of, refuse_unaccepted
 from headrace.jobs.start.outputs import OwnTopic, has_topic, topics_of
 from headrace.log import Log
 from headrace.log.errors import TopicExists
-from headrace.plan.evolution.comparison import Changes
+from headrace.plan.evolution.comparison import Decisions
 from headrace.plan.plan import Plan
 
 _WAITS = 3.0
 _log = logging.getLogger(__name__)
 
 
-def accept(plan: Plan, settings: Settings, log: Log, place: JobDirectory, *, changed: bool = False) -> Changes | None:
+def accept(plan: Plan, settings: Settings, log: Log, place: JobDirectory, *, changed: bool = False) -> Decisions | None:
     """Raise if the job of a plan cannot run, as far as that is known without Spark. Nothing is changed.
 
     Returns the changes for a job that has begun; with `changed`, another version of the app is accepted.

@@ -18,7 +18,7 @@ from headrace.spark.timed_inputs import input_of
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much an epoch takes in of each stream: so many records, and about so many bytes of a topic; None is any number.
+    """The size of an epoch in each stream: a number of records, and about a number of bytes of a topic; None is no limit.
 
     `seconds` is how long an epoch should take: one that takes longer lets the next take in fewer records.
     """

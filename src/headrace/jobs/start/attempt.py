@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.core import failpoints
 from headrace.core.errors import HeadraceError
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.evolution.takeover import settled
 from headrace.jobs.evolution.versions import Version
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.description import description_of
 from headrace.jobs.facts.observer import Observer
 from headrace.jobs.facts.phases import Phases
@@ -28,7 +28,7 @@ from headrace.jobs.start.assembly import Bounds, job_of
 from headrace.jobs.start.compaction_hold import Holding
 from headrace.jobs.start.inputs import create_inputs
 from headrace.jobs.start.outputs import create_outputs, has_topic, topics_of
-from headrace.jobs.syncing import Lasting
+from headrace.jobs.syncing import CheckpointSync
 from headrace.log import Log
 from headrace.plan.explain import identity
 from headrace.plan.plan import Plan
@@ -62,8 +62,11 @@ class Attempt:
         with self._made(record):
             job = replace(job, generation=self.place.next_run(), planned=self.place.planned())
             holding = Holding(self.place, self.log, tuple(source.name for source in self.plan.sources if source.connector is None))
-            books = Books(self.log, self.plan.name, record, self.place.books)
-            publisher, lasting = Publisher(job, self.place), Lasting(self.place, self._files(record), holding=holding, books=books)
+            accounting = JobAccounting(self.log, self.plan.name, record, self.place.accounting)
+            publisher, checkpoint_sync = (
+                Publisher(job, self.place),
+                CheckpointSync(self.place, self._files(record), holding=holding, accounting=accounting),
+            )
             holding.begin()
             # Epochs that the last run finished and did not publish.
             publisher.publish()
@@ -72,13 +75,13 @@ class Attempt:
             failpoints.reach("job.start.before")
             query = spark_query.start(spark, job, self.place.checkpoint)
         try:
-            self._attend(query, observer, publisher, lasting)
+            self._attend(query, observer, publisher, checkpoint_sync)
         finally:
             failpoints.reach("job.stop.before")
             if alive():
                 query.stop()
         publisher.finish()
-        lasting.finish()
+        checkpoint_sync.finish()
         holding.end()
         observer.stand_at(self.place.committed_plan())
         observer.tell()
@@ -114,7 +117,7 @@ class Attempt:
                     self.log.delete_topic(topic)
             raise
 
-    def _attend(self, query: StreamingQuery, observer: Observer, publisher: Publisher, lasting: Lasting) -> None:
+    def _attend(self, query: StreamingQuery, observer: Observer, publisher: Publisher, checkpoint_sync: CheckpointSync) -> None:
         """Watch a query until it ends or is to stop; then the epoch at work may finish, if that does not take too long."""
         phases = Phases(self.place.path)
         while not (_ended(query) or self.stop_asked.is_set()):
@@ -122,7 +125,7 @@ class Attempt:
             observer.learn(report)
             phases.note(report)
             publisher.publish()
-            lasting.sync_if_due()
+            checkpoint_sync.sync_if_due()
             self.look(observer)
         at_work, deadline = query.lastProgress, time.monotonic() + _PATIENCE
         while query.isActive and query.status["isTriggerActive"] and query.lastProgress == at_work and time.monotonic() < deadline:

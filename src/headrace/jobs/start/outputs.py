@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Output
-from headrace.core.schema import SchemaLike
+from headrace.core.columns.schema import SchemaLike
 from headrace.engine.accounting import COLUMNS
 from headrace.engine.hot_keys import COLUMNS as HOT
 from headrace.log import Log
@@ -19,7 +19,7 @@ from headrace.log.target import LogTopic
 from headrace.plan.checks.source_columns import refuse_other_columns
 from headrace.plan.nodes import Source
 from headrace.plan.plan import Plan, Sink, View
-from headrace.plan.sides import DEAD_LETTER, late_columns
+from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
 # Old entries are removed a segment at a time.
@@ -33,7 +33,7 @@ class OwnTopic:
 
     name: str
     kind: str
-    """`view`, `sink`, or `side` for what the job tells beside its results."""
+    """`view`, `sink`, or `side` for a side topic."""
     columns: SchemaLike
     partitions: int = 1
     config: Mapping[str, str | int] = field(default_factory=dict)

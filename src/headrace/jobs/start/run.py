@@ -15,11 +15,11 @@ from headrace.core.counts import counts
 from headrace.core.errors import PlanError
 from headrace.core.settings import Settings
 from headrace.core.where import caller
-from headrace.engine.compiler import compiled
+from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.ending import ending, warn_of_the_end
 from headrace.jobs.evolution.takeover import evolve
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.display import Show, display
 from headrace.jobs.facts.failure import failure
 from headrace.jobs.facts.job_log import own_log
@@ -141,8 +141,8 @@ class JobRun:
 
     def _report(self, observer: Observer, seconds: float) -> Report:
         log, name, record = self._log, self._plan.name, self._place.record()
-        books = None if record is None else Books(log, name, record, self._place.books)
-        known, kept = ([], []) if books is None else (books.totals(), books.state())
+        accounting = None if record is None else JobAccounting(log, name, record, self._place.accounting)
+        known, kept = ([], []) if accounting is None else (accounting.totals(), accounting.state())
         return Report(
             name, observer.epoch, observer.watermark, seconds, known, observer.bounds, hot_keys(log, name), kept,
             ending(log, self._place), self._restarts.count,

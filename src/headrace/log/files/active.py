@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.errors import CorruptLog
 from headrace.log.files import frame as frames
 from headrace.log.files.checksum import checksum

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import LogError
-from headrace.core.schema import TIMESTAMP
 from headrace.log.errors import CorruptLog, OffsetOutOfRange
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import Frame
@@ -31,14 +31,14 @@ class Outcomes(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadLimits:
     """The limits of one read; at least one record batch is returned if there is any."""
 
     rows: int = 100_000
     bytes: int = 64 * 1024 * 1024
 
 
-USUAL = Limits()
+USUAL = ReadLimits()
 
 
 class Cursor:
@@ -59,7 +59,7 @@ class Cursor:
             raise out_of_range(self.partition, offset, state)
         self.offset, self._segment = offset, None
 
-    def read(self, limits: Limits = USUAL, columns: tuple[str, ...] | None = None, *, until: int | None = None) -> list[pa.RecordBatch]:
+    def read(self, limits: ReadLimits = USUAL, columns: tuple[str, ...] | None = None, *, until: int | None = None) -> list[pa.RecordBatch]:
         """The next records, up to the offset `until`; empty if there are none yet. Zero-copy where the topic is not compressed."""
         state = self.partition.state()
         if self.offset < state.start:
@@ -77,7 +77,7 @@ class Cursor:
         return batches
 
     def _read(
-        self, batches: list[pa.RecordBatch], state: PartitionState, end: int, limits: Limits, columns: tuple[str, ...] | None
+        self, batches: list[pa.RecordBatch], state: PartitionState, end: int, limits: ReadLimits, columns: tuple[str, ...] | None
     ) -> None:
         rows = size = 0
         while self.offset < end and rows < limits.rows and size < limits.bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from headrace.core.disk import File
+from headrace.core.files.disk import File
 from headrace.log.errors import RecordLost
 from headrace.log.files.head import PartitionState
 from headrace.log.files.write_end import WriteEnd

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.errors import CorruptLog
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import HEADER, Frame

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.core.clock import to_datetime
+from headrace.core.columns.keys import encode_keys, partitions_of
+from headrace.core.columns.schema import TIMESTAMP, declared_type
+from headrace.core.columns.values import UNFIT, fitted
 from headrace.core.errors import SchemaError
-from headrace.core.keys import encode_keys, partitions_of
-from headrace.core.schema import TIMESTAMP, declared_type
-from headrace.core.values import UNFIT, fitted
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import Frame

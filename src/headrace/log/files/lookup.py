@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.core.disk import File
+from headrace.core.files.disk import File
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import HEADER
 

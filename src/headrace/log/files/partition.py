@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 
 from headrace.core.clock import Clock
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.bell import Watch
 from headrace.log.errors import TopicDeleted
 from headrace.log.files import frame as frames
 from headrace.log.files.active import Body
 from headrace.log.files.durability import Durability, Write
+from headrace.log.files.durable_number import RESERVED, START, store_number
 from headrace.log.files.head import Head, PartitionState
 from headrace.log.files.layout import BatchLayout, StoredBatch
-from headrace.log.files.mark import RESERVED, START, store_mark
 from headrace.log.files.segment import MERGING, WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, without_merged
 from headrace.log.files.write_end import WriteEnd
 from headrace.log.files.writers import Author, Last
@@ -106,7 +106,7 @@ class Partition:
         with self._end.locked("change") as state:
             start = min(offset, state.visible)
             if start > state.start:
-                store_mark(self.disk, self.directory / START, start)
+                store_number(self.disk, self.directory / START, start)
                 self._end.head.store(state._replace(start=start, layout=state.layout + 1))
 
     def rest(self) -> bool:
@@ -209,7 +209,7 @@ class Partition:
         if written <= state.reserved:
             return state
         reserved = written + min(max(written, _FEWEST_RESERVED), _MOST_RESERVED)
-        store_mark(self.disk, self.directory / RESERVED, reserved)
+        store_number(self.disk, self.directory / RESERVED, reserved)
         return state._replace(reserved=reserved)
 
     def _roll(self, state: PartitionState) -> PartitionState:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.errors import CorruptLog
+from headrace.log.files.durable_number import RESERVED, START, load_number
 from headrace.log.files.head import PartitionState
-from headrace.log.files.mark import RESERVED, START, load_mark
 from headrace.log.files.segment import Segment, segment_bases
 
 _log = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ def recover(disk: Disk, directory: Path, boot: int, stale: PartitionState | None
     index.truncate(0)
     index.write([entries.tobytes()], 0)
     index.close()
-    start = max(bases[0], stale.start if stale else 0, load_mark(disk, directory / START))
-    reserved = load_mark(disk, directory / RESERVED)
+    start = max(bases[0], stale.start if stale else 0, load_number(disk, directory / START))
+    reserved = load_number(disk, directory / RESERVED)
     # Readers may have seen offsets that a power cut lost: never assign them to other records.
     seen = max(stale.visible if stale else 0, 0 if same_boot else reserved)
     written = max(start, seen, int(entries["next"][-1]) if len(entries) else active.covers)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import Frame
 from headrace.log.files.segment import INDEX_SUFFIX, Start, segment_path, start_block

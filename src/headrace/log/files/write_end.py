@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.core.clock import Clock
-from headrace.core.disk import Disk, Lock
 from headrace.core.errors import LogError
+from headrace.core.files.disk import Disk, Lock
 from headrace.log.errors import DiskFailed, TopicDeleted, closed_log
 from headrace.log.files import head as heads
 from headrace.log.files.active import ActiveSegment

@@ -17,7 +17,7 @@ from headrace.core.errors import LogError
 from headrace.log.bell import Watch
 from headrace.log.consumer import Consumer, Start, place_of
 from headrace.log.errors import Fenced, TopicDeleted, UnknownTopic
-from headrace.log.files.cursor import Limits
+from headrace.log.files.cursor import ReadLimits
 from headrace.log.groups.assignment import TopicPartition
 from headrace.log.groups.commits import Commit
 from headrace.log.groups.coordinator import Coordinator
@@ -295,7 +295,7 @@ class GroupConsumer(Consumer):
             names |= {topic.name for topic in self._storage.topics() if any(pattern.fullmatch(topic.name) for pattern in patterns)}
         return tuple(sorted(names))
 
-    def _read(self, limits: Limits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
+    def _read(self, limits: ReadLimits, columns: tuple[str, ...] | None) -> list[pa.RecordBatch]:
         try:
             return super()._read(limits, columns)
         except TopicDeleted:

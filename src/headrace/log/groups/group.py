@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from headrace.core.disk import Disk, Lock
+from headrace.core.files.disk import Disk, Lock
 from headrace.log.bell import Watch, Word
 from headrace.log.errors import DiskFailed, Fenced
 from headrace.log.groups.assignment import TopicPartition

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.core.clock import to_datetime
 from headrace.log.consumer import Place, place_of
 from headrace.log.errors import GroupInUse, UnknownGroup, UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits, max_event_time
+from headrace.log.files.cursor import Cursor, ReadLimits, max_event_time
 from headrace.log.files.partition import Partition
 from headrace.log.groups.assignment import TopicPartition
 from headrace.log.groups.commits import Commit
@@ -130,7 +130,7 @@ def _behind(partition: Partition, start: int, reached: int, end: int) -> float |
 
 
 def _first_time(partition: Partition, start: int) -> int | None:
-    for batch in Cursor(partition, start).read(Limits(rows=1), ("_time",)):
+    for batch in Cursor(partition, start).read(ReadLimits(rows=1), ("_time",)):
         moment = batch.column("_time").cast("int64")[0].as_py()
         return int(moment) if moment is not None else None
     return None

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.schema import schema
-from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, Limits, Outcomes
+from headrace.core.columns.schema import schema
+from headrace.log.files.cursor import ABORTED, COMMITTED, OPEN, Cursor, Outcomes, ReadLimits
 from headrace.log.files.frame import Frame
 from headrace.log.files.partition import Partition
 from headrace.log.files.writers import Author
@@ -109,9 +109,9 @@ class Offsets:
             self._refreshed_at = self._clock.now()
             for frame in self._outcomes.decided():
                 cursor = Cursor(self._partition, frame.base)
-                while batches := cursor.read(Limits(), _COLUMNS, until=frame.next):
+                while batches := cursor.read(ReadLimits(), _COLUMNS, until=frame.next):
                     self._learn(batches)
-            while batches := self._cursor.read(Limits(), _COLUMNS):
+            while batches := self._cursor.read(ReadLimits(), _COLUMNS):
                 self._learn(batches)
 
     def _learn(self, batches: list[pa.RecordBatch]) -> None:

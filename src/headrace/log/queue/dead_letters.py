@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared
 from headrace.core.errors import SchemaError
-from headrace.core.schema import declared
 from headrace.log.files import frame as frames
 from headrace.log.files import writers
 from headrace.log.files.layout import BatchLayout, stored_schema

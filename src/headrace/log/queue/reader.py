@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from headrace.log.bell import Watch
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.log.queue.state import Place
 from headrace.log.storage import Storage
 from headrace.log.topic import Topic
@@ -79,4 +79,4 @@ class QueueReader:
 
     def _read(self, cursor: Cursor, limit: int, until: int | None) -> list[Row]:
         names = (*self.topic.columns.names, "_key", "_headers", "_tombstone", "_time", "_offset")
-        return [row for batch in cursor.read(Limits(rows=limit), names, until=until) for row in batch.to_pylist()]
+        return [row for batch in cursor.read(ReadLimits(rows=limit), names, until=until) for row in batch.to_pylist()]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headrace.core.clock import Clock
-from headrace.core.schema import schema
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.core.columns.schema import schema
+from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.log.files.partition import Partition
 from headrace.log.files.writers import Author
 from headrace.log.topic import Topic, TopicConfig
@@ -119,7 +119,7 @@ class QueueState:
             self.forget()
         self._folded_at = now
         try:
-            while batches := self._cursor.read(Limits(), _NAMES):
+            while batches := self._cursor.read(ReadLimits(), _NAMES):
                 for batch in batches:
                     for row in batch.to_pylist():
                         self._fold(row)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.core.disk import Disk
+from headrace.core.files.disk import Disk
 from headrace.log.files.partition import Partition
 
 Offsets = Mapping[str, Mapping[int, int]]

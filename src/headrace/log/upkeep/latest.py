@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pyarrow as pa
 
-from headrace.core.keys import encode_keys, murmur2
+from headrace.core.columns.keys import encode_keys, murmur2
 from headrace.log.files.layout import BatchLayout
 
 KEY_MEMORY = 64 * 1024 * 1024

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from headrace.log.errors import CorruptLog
 from headrace.log.files import frame as frames
+from headrace.log.files.durable_number import RESERVED, START, load_number, store_number
 from headrace.log.files.examination import Examined, Piece, examine
 from headrace.log.files.head import PartitionState
 from headrace.log.files.layout import stored_schema
-from headrace.log.files.mark import RESERVED, START, load_mark, store_mark
 from headrace.log.files.partition import Partition
 from headrace.log.files.segment import WRITERS_SUFFIX, Segment, Start, segment_bases, segment_path, start_block
 from headrace.log.files.segment_writer import SegmentWriter
@@ -89,13 +89,13 @@ class _Mender:
         for name, number in known.items():
             path = self._directory / name
             try:
-                load_mark(self._disk, path)
+                load_number(self._disk, path)
             except CorruptLog:
                 self._keep(path)
-                store_mark(self._disk, path, number)
+                store_number(self._disk, path, number)
                 if stale is None:
                     self.notes.append(f"{name} is no longer known: " + _FORGOTTEN[name])
-        return load_mark(self._disk, self._directory / RESERVED)
+        return load_number(self._disk, self._directory / RESERVED)
 
     def _examined(self, stale: PartitionState | None) -> list[Examined]:
         """Every valid segment; the active one ends at the position in the head, or where its own recovery finds its end."""

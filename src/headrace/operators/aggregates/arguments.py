@@ -5,15 +5,15 @@ from __future__ import annotations
 import polars as pl
 
 from headrace.core.errors import PlanError
-from headrace.operators.aggregates.call import Aggregate
-from headrace.operators.aggregates.functions.own import rehearse
+from headrace.operators.aggregates.call import EvaluatedCall
+from headrace.operators.aggregates.functions.user_functions import rehearse
 from headrace.operators.aggregates.retractable import irrevocable, revocable
 from headrace.operators.expressions.dtypes import dtype
-from headrace.plan.aggregates.nodes import Aggregation, Call
+from headrace.plan.aggregates.nodes import Aggregation, TypedCall
 from headrace.plan.expressions import Typed
 
 
-def aggregates_of(node: Aggregation) -> tuple[tuple[Aggregate, ...], tuple[tuple[str, Typed], ...]]:
+def aggregates_of(node: Aggregation) -> tuple[tuple[EvaluatedCall, ...], tuple[tuple[str, Typed], ...]]:
     """The aggregates of a step, and their arguments and filters under the names of the columns they read."""
     arguments: dict[str, Typed] = {}
     aggregates = []
@@ -31,15 +31,15 @@ def aggregates_of(node: Aggregation) -> tuple[tuple[Aggregate, ...], tuple[tuple
     return tuple(aggregates), tuple(arguments.items())
 
 
-def aggregate_of(call: Call, names: tuple[str, ...], condition: str | None, signed: bool) -> Aggregate:
+def aggregate_of(call: TypedCall, names: tuple[str, ...], condition: str | None, signed: bool) -> EvaluatedCall:
     """One call as its operator sees it, over columns of these names."""
     given = call.arguments[-1].type if call.arguments else None
     taken = pl.Null() if given is None else dtype(given)
     result, text = dtype(call.type), " ".join(call.written.split())
-    return Aggregate(call.function, call.placeholder, names, condition, result, signed, taken, text, call.options, call.own)
+    return EvaluatedCall(call.function, call.placeholder, names, condition, result, signed, taken, text, call.options, call.own)
 
 
-def _refuse_irrevocable(node: Aggregation, call: Call) -> None:
+def _refuse_irrevocable(node: Aggregation, call: TypedCall) -> None:
     if node.input.changes and not revocable(call):
         raise PlanError(
             f"{call.written} over {node.input.name!r}, whose results change",

@@ -16,7 +16,7 @@ _UNTYPED = pl.Null()
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class EvaluatedCall:
     """One aggregate call with its arguments already evaluated into columns; `filter` names a boolean column.
 
     `kind` is the type of its result, `taken` that of the added or compared values, `text` how the user wrote it. `signed`: the input is a

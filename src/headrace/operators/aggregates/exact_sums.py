@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import NumberedGroups
-from headrace.operators.expressions.decimals import number
+from headrace.operators.expressions.numbers.decimals import number
 
 _LEAST, _MOST = 2.0**-38, 2.0**90
 _SCALE = 2**90
@@ -58,7 +58,7 @@ def dense(values: np.ndarray, chosen: np.ndarray | None, groups: NumberedGroups)
     return {"whole": sums[0], "fraction": fraction, "rest": pl.Series(np.zeros(len(groups)))}
 
 
-def total(aggregate: Aggregate) -> pl.Expr:
+def total(aggregate: EvaluatedCall) -> pl.Expr:
     """The sum, rounded once where all of it was exact and it is less than 2**89."""
     whole, fraction, rest = (pl.col(aggregate.part(part)) for part in ("whole", "fraction", "rest"))
     carry = fraction.truncdiv(number(_SCALE))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import NumberedGroups
 
 Columns = Mapping[str, pl.Series]
 
 
-def _nothing(_: Aggregate) -> Accumulators:
+def _nothing(_: EvaluatedCall) -> Accumulators:
     return {}
 
 
@@ -27,11 +27,11 @@ class Function:
     cannot handle.
     """
 
-    partial: Callable[[Aggregate], Accumulators]
-    merge: Callable[[Aggregate], Accumulators]
-    finish: Callable[[Aggregate], pl.Expr]
+    partial: Callable[[EvaluatedCall], Accumulators]
+    merge: Callable[[EvaluatedCall], Accumulators]
+    finish: Callable[[EvaluatedCall], pl.Expr]
     invertible: bool = False
-    fault: Callable[[Aggregate], pl.Expr | None] = lambda _: None
-    prepare: Callable[[Aggregate], Accumulators] = _nothing
-    condense: Callable[[Aggregate, pl.DataFrame, bool], pl.DataFrame] | None = None
-    dense: Callable[[Aggregate, pl.DataFrame, NumberedGroups], Columns | None] = lambda *_: None
+    fault: Callable[[EvaluatedCall], pl.Expr | None] = lambda _: None
+    prepare: Callable[[EvaluatedCall], Accumulators] = _nothing
+    condense: Callable[[EvaluatedCall, pl.DataFrame, bool], pl.DataFrame] | None = None
+    dense: Callable[[EvaluatedCall, pl.DataFrame, NumberedGroups], Columns | None] = lambda *_: None

@@ -13,9 +13,10 @@ import polars as pl
 from polars.dataframe.group_by import GroupBy, RollingGroupBy
 
 from headrace.operators.aggregates import totals
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
-from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, own, quantiles
+from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, quantiles
+from headrace.operators.aggregates.functions import user_functions as own
 from headrace.operators.aggregates.numbered_groups import NumberedGroups, doubtful, groups_of
 from headrace.operators.changes import OP
 
@@ -28,7 +29,7 @@ _NUMBER = "_number of group"
 def partial(
     records: pl.DataFrame,
     by: Sequence[str],
-    aggregates: Sequence[Aggregate],
+    aggregates: Sequence[EvaluatedCall],
     extra: Accumulators | None = None,
     largest: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
@@ -44,13 +45,13 @@ def partial(
     return _grouped(records.group_by(by), grouping, first, raw=True) if groups is None else _numbered(records, groups, grouping, first)
 
 
-def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
+def merged(parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[EvaluatedCall], extra: Accumulators | None = None) -> pl.DataFrame:
     """Partial results merged by key, in no order."""
     return _grouped(parts.group_by(by), _Grouping(by, aggregates, extra or {}), {ROWS: pl.col(ROWS).sum()}, raw=False)
 
 
 def merged_duplicates(
-    parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None
+    parts: pl.DataFrame, by: Sequence[str], aggregates: Sequence[EvaluatedCall], extra: Accumulators | None = None
 ) -> pl.DataFrame:
     """The same, except that a row that is alone stays as it is, including `extra`: if all are, there is nothing to do."""
     columns = [*by, *(extra or {}), *accumulators(aggregates)]
@@ -61,18 +62,20 @@ def merged_duplicates(
     return alone if others.is_empty() else pl.concat([alone, merged(others, by, aggregates, extra)])
 
 
-def additive(aggregates: Sequence[Aggregate]) -> bool:
+def additive(aggregates: Sequence[EvaluatedCall]) -> bool:
     """Whether partial results are merged by adding them up, column by column."""
     functions = [FUNCTIONS[aggregate.function] for aggregate in aggregates]
     return all(function.invertible and function.condense is None for function in functions)
 
 
-def rolled(parts: RollingGroupBy, by: Sequence[str], aggregates: Sequence[Aggregate], extra: Accumulators | None = None) -> pl.DataFrame:
+def rolled(
+    parts: RollingGroupBy, by: Sequence[str], aggregates: Sequence[EvaluatedCall], extra: Accumulators | None = None
+) -> pl.DataFrame:
     """Partial results merged over overlapping stretches; `by` are the columns that identify these."""
     return _grouped(parts, _Grouping(by, aggregates, extra or {}), {ROWS: pl.col(ROWS).sum()}, raw=False)
 
 
-def finishes(aggregates: Sequence[Aggregate]) -> list[pl.Expr]:
+def finishes(aggregates: Sequence[EvaluatedCall]) -> list[pl.Expr]:
     """The final values, one column for each aggregate, and `_fault` where one of them cannot be emitted."""
     values = [FUNCTIONS[aggregate.function].finish(aggregate).alias(aggregate.name) for aggregate in aggregates]
     faults = [FUNCTIONS[aggregate.function].fault(aggregate) for aggregate in aggregates]
@@ -85,7 +88,7 @@ def present(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col(ROWS) > 0)
 
 
-def accumulators(aggregates: Sequence[Aggregate]) -> list[str]:
+def accumulators(aggregates: Sequence[EvaluatedCall]) -> list[str]:
     """The names of all accumulator columns."""
     return [ROWS, *(name for aggregate in aggregates for name in FUNCTIONS[aggregate.function].merge(aggregate))]
 
@@ -93,7 +96,7 @@ def accumulators(aggregates: Sequence[Aggregate]) -> list[str]:
 @dataclass(frozen=True)
 class _Grouping:
     by: Sequence[str]
-    aggregates: Sequence[Aggregate]
+    aggregates: Sequence[EvaluatedCall]
     extra: Accumulators
     largest: Mapping[str, str] = field(default_factory=dict)
     """Those of `extra` that are the largest of a column, and of which."""
@@ -171,5 +174,5 @@ FUNCTIONS: dict[str, Function] = {
     "approx_percentile": quantiles.approx_percentile(),
     "approx_top_k": frequent.approx_top_k(),
     "heavy_hitters": countmin.heavy_hitters(),
-    "own": own.own(),
+    "own": own.user_function(),
 }

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import firsts, key_numbers
 from headrace.operators.aggregates.partials import ROWS, accumulators, additive
 from headrace.operators.changes import TIME
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 
 _ADDED, _KEY, _LAST = "_added", "_key", "_last"
 
 
-class RunningTotals(Memory[KeyedState]):
+class RunningTotals(OneState[KeyedState]):
     """The total of each key of one shard as of the watermark. The cost of an epoch depends on the events that arrive and leave in it."""
 
-    def __init__(self, by: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+    def __init__(self, by: Sequence[str], aggregates: Sequence[EvaluatedCall]) -> None:
         super().__init__(KeyedState("total", by))
         self._by = list(by)
         self._place = [*by, TIME]

@@ -12,24 +12,24 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.aggregates import exact_sums as floats
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import NumberedGroups
 from headrace.operators.changes import OP
-from headrace.operators.expressions.decimals import number, unscaled
 from headrace.operators.expressions.kernels import quotient
+from headrace.operators.expressions.numbers.decimals import number, unscaled
 
 # Totals of this many digits fit into 128 bits, however many records there are.
 _ROOMY = 28
 _HALF = 10**19
 
 
-def partial(aggregate: Aggregate) -> Accumulators:
+def partial(aggregate: EvaluatedCall) -> Accumulators:
     """The total of a batch, and the number of its values."""
     totals = {aggregate.part(part): _of_batch(aggregate, values) for part, values in _addends(aggregate).items()}
     return totals | {aggregate.part("count"): counted(aggregate)}
 
 
-def dense(aggregate: Aggregate, records: pl.DataFrame, groups: NumberedGroups) -> Mapping[str, pl.Series] | None:
+def dense(aggregate: EvaluatedCall, records: pl.DataFrame, groups: NumberedGroups) -> Mapping[str, pl.Series] | None:
     """`partial` over numbered groups: for numbers that can be summed in 64 bits, and for most floats."""
     if aggregate.signed or isinstance(aggregate.argument, pl.Decimal):
         return None
@@ -47,11 +47,11 @@ def dense(aggregate: Aggregate, records: pl.DataFrame, groups: NumberedGroups) -
     }
 
 
-def merge(aggregate: Aggregate) -> Accumulators:
+def merge(aggregate: EvaluatedCall) -> Accumulators:
     return {aggregate.part(part): pl.col(aggregate.part(part)).sum() for part in (*_parts(aggregate), "count")}
 
 
-def counted(aggregate: Aggregate) -> pl.Expr:
+def counted(aggregate: EvaluatedCall) -> pl.Expr:
     """The number of records with a value; a retraction subtracts one."""
     if not aggregate.signed:
         return aggregate.column(0).count().cast(pl.Int64)
@@ -59,7 +59,7 @@ def counted(aggregate: Aggregate) -> pl.Expr:
     return aggregate.filtered(signs * pl.col(aggregate.inputs[0]).is_not_null() if aggregate.inputs else signs).sum()
 
 
-def sum_of(aggregate: Aggregate) -> pl.Expr:
+def sum_of(aggregate: EvaluatedCall) -> pl.Expr:
     """The sum; null where no record had a value, and where it does not fit its type."""
     if aggregate.argument.is_float():
         return _present(aggregate, floats.total(aggregate))
@@ -68,7 +68,7 @@ def sum_of(aggregate: Aggregate) -> pl.Expr:
     return _present(aggregate, pl.col(aggregate.part("sum")).cast(aggregate.kind, strict=False))
 
 
-def average_of(aggregate: Aggregate) -> pl.Expr:
+def average_of(aggregate: EvaluatedCall) -> pl.Expr:
     """The sum divided by the count; null where no record had a value, and where it does not fit its type."""
     count = pl.col(aggregate.part("count"))
     if isinstance(aggregate.kind, pl.Decimal):
@@ -77,7 +77,7 @@ def average_of(aggregate: Aggregate) -> pl.Expr:
     return _present(aggregate, quotient(total, count.cast(pl.Float64), pl.Float64()))
 
 
-def overflow(aggregate: Aggregate) -> pl.Expr | None:
+def overflow(aggregate: EvaluatedCall) -> pl.Expr | None:
     """The error where there were values but no result."""
     if aggregate.argument.is_float() or (aggregate.function == "avg" and not isinstance(aggregate.kind, pl.Decimal)):
         return None
@@ -86,7 +86,7 @@ def overflow(aggregate: Aggregate) -> pl.Expr | None:
     return pl.when(lost).then(pl.lit(f"overflow in {aggregate.text}"))
 
 
-def _addends(aggregate: Aggregate) -> Mapping[str, pl.Expr]:
+def _addends(aggregate: EvaluatedCall) -> Mapping[str, pl.Expr]:
     """The addends, in the form in which they can be summed."""
     kind, values = aggregate.argument, pl.col(aggregate.inputs[0])
     if kind.is_float():
@@ -105,17 +105,17 @@ def _whole(values: pl.Series, chosen: np.ndarray | None, groups: NumberedGroups)
     return {"sum": pl.Series(groups.whole_sums(values.to_numpy(), chosen)).cast(pl.Int128)}
 
 
-def _of_batch(aggregate: Aggregate, values: pl.Expr) -> pl.Expr:
+def _of_batch(aggregate: EvaluatedCall, values: pl.Expr) -> pl.Expr:
     total = aggregate.filtered(values * pl.col(OP) if aggregate.signed else values).sum()
     # Types smaller than 128 bits were summed in 64, which is quicker.
     return total if aggregate.argument.is_float() else total.cast(pl.Int128)
 
 
-def _present(aggregate: Aggregate, value: pl.Expr) -> pl.Expr:
+def _present(aggregate: EvaluatedCall, value: pl.Expr) -> pl.Expr:
     return pl.when(pl.col(aggregate.part("count")) > 0).then(value)
 
 
-def _parts(aggregate: Aggregate) -> tuple[str, ...]:
+def _parts(aggregate: EvaluatedCall) -> tuple[str, ...]:
     if aggregate.argument.is_float():
         return floats.parts(aggregate.signed)
     return ("high", "low") if _split(aggregate.argument) else ("sum",)
@@ -132,7 +132,7 @@ def _limbs(digits: pl.Expr, kind: pl.DataType) -> Mapping[str, pl.Expr]:
     return {"high": high, "low": digits - high * number(_HALF)}
 
 
-def _total(aggregate: Aggregate) -> pl.Expr:
+def _total(aggregate: EvaluatedCall) -> pl.Expr:
     """The digits of a decimal's total; null where they need more than 128 bits."""
     if not _split(aggregate.argument):
         return pl.col(aggregate.part("sum"))
@@ -147,7 +147,7 @@ def _fitted(digits: pl.Expr, kind: pl.Decimal) -> pl.Expr:
     return pl.when(digits.abs() < limit).then(digits)
 
 
-def _decimal_average(aggregate: Aggregate, kind: pl.Decimal) -> pl.Expr:
+def _decimal_average(aggregate: EvaluatedCall, kind: pl.Decimal) -> pl.Expr:
     """The digits of the average, rounded half away from zero; null where the sum or the average does not fit."""
     given = aggregate.argument
     assert isinstance(given, pl.Decimal)

@@ -38,7 +38,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Progress:
+class StreamTime:
     """The event time of one stream. A partition that never had a record does not hold it back.
 
     `began_at` is the wall clock when the stream was first read; `asleep`: all of it has been silent for `idle`.
@@ -49,7 +49,7 @@ class Progress:
     began_at: int | None = None
     asleep: bool = False
 
-    def observe(self, latest: Mapping[int, int], now: int) -> Progress:
+    def observe(self, latest: Mapping[int, int], now: int) -> StreamTime:
         """After records came: the latest event time by partition (those without a record are left out)."""
         seen = dict(self.partitions)
         for partition, time in latest.items():
@@ -57,7 +57,7 @@ class Progress:
             seen[partition] = Reach(time, now) if before is None else replace(before, latest=max(before.latest, time), seen_at=now)
         return replace(self, partitions=seen, began_at=now if self.began_at is None else self.began_at)
 
-    def learn(self, rule: LossBudget, lateness: Mapping[int, Lateness]) -> Progress:
+    def learn(self, rule: LossBudget, lateness: Mapping[int, Lateness]) -> StreamTime:
         """After records came and were observed: their lateness by partition."""
         learned = {
             partition: replace(reach, lateness=remembered(rule, reach.lateness, lateness[partition]))
@@ -70,7 +70,7 @@ class Progress:
         """The distance of the watermark from the latest record of each partition, in microseconds."""
         return {partition: chosen_bound(rule, reach.lateness) for partition, reach in self.partitions.items()}
 
-    def advance(self, rule: Watermark, now: int, closing: Closing) -> Progress:
+    def advance(self, rule: Watermark, now: int, closing: Closing) -> StreamTime:
         """Move the watermark: never back, and past every window when the whole stream has been silent for `idle`.
 
         `closing` returns the end of the last window that contains a time.
@@ -85,7 +85,7 @@ class Progress:
             moved = closing(max(reach.latest for reach in self.partitions.values()))
         return replace(self, watermark=max(self.watermark, moved), asleep=not awake)
 
-    def flush(self, closing: Closing) -> Progress:
+    def flush(self, closing: Closing) -> StreamTime:
         """Move the watermark past every window that has records, as if the whole stream had been silent for `idle`."""
         moved = [closing(reach.latest) for reach in self.partitions.values()]
         return replace(self, watermark=max([self.watermark, *moved]), asleep=True)
@@ -95,7 +95,7 @@ class Progress:
         return {"partitions": reaches, "watermark": self.watermark, "began_at": self.began_at, "asleep": self.asleep}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Progress:
+    def from_json(cls, content: Mapping[str, Any]) -> StreamTime:
         reaches = {int(partition): Reach.from_json(reach) for partition, reach in content["partitions"].items()}
         return cls(reaches, content["watermark"], content["began_at"], content["asleep"])
 
@@ -111,7 +111,7 @@ class Holder:
         return f"{self.stream}, no record yet" if self.partition is None else f"{self.stream}/{self.partition}"
 
 
-def held_by(streams: Mapping[str, Progress], rules: Mapping[str, Watermark | None], now: int) -> Holder | None:
+def held_by(streams: Mapping[str, StreamTime], rules: Mapping[str, Watermark | None], now: int) -> Holder | None:
     """The stream and partition with the minimum that the watermark follows; None where all are silent, or nothing has a watermark."""
     awake = {name: stream for name, stream in streams.items() if rules.get(name) is not None and not stream.asleep}
     if not awake:
@@ -129,7 +129,7 @@ def held_by(streams: Mapping[str, Progress], rules: Mapping[str, Watermark | Non
     return Holder(name, min(marks, key=lambda partition: marks[partition]) if marks else None)
 
 
-def overall_watermark(streams: Collection[Progress], before: int) -> tuple[int, bool]:
+def overall_watermark(streams: Collection[StreamTime], before: int) -> tuple[int, bool]:
     """The event time of an app, and whether it moved because all its streams are silent.
 
     It is the minimum over the streams that are not asleep; when all are asleep, none is waited for.

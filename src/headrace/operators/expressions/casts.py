@@ -5,14 +5,16 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.expressions import decimals, floats, readings, writing
-from headrace.operators.expressions.calendar import MICROSECONDS_A_DAY
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.expressions.kernels import quotient
-from headrace.operators.expressions.parts import Made, Part, fault, operation
+from headrace.operators.expressions.numbers import decimals, floats
+from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
+from headrace.operators.expressions.text import readings
+from headrace.operators.expressions.times import writing
+from headrace.operators.expressions.times.calendar import MICROSECONDS_A_DAY
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
-from headrace.plan.expressions.nodes import Interval, Kind
+from headrace.plan.expressions.syntax.nodes import Interval, Kind
 from headrace.plan.expressions.terms import Apply
 
 _LIMITS = {kinds.TINYINT: 2**7, kinds.SMALLINT: 2**15, kinds.INT: 2**31, kinds.BIGINT: 2**63}
@@ -20,7 +22,7 @@ _OVERFLOW = "overflow"
 
 
 @operation("cast")
-def cast(term: Apply, parts: tuple[Part, ...]) -> pl.Expr | Made:
+def cast(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
     source, target, value = parts[0].term.kind or kinds.NULL, term.kind or kinds.NULL, parts[0].value
     if source == STRING:
         return readings.read(term, value, target)
@@ -53,7 +55,7 @@ def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) ->
 
 
 @operation("saturated timestamp")
-def saturated(term: Apply, parts: tuple[Part, ...]) -> pl.Expr:
+def saturated(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """A date as a timestamp; beyond the range it stays at the limit."""
     last = (2**63 - 1) // MICROSECONDS_A_DAY
     return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(pl.Datetime("us", "UTC"))

@@ -8,7 +8,7 @@ import polars as pl
 
 from headrace.core.errors import PlanError
 from headrace.operators.expressions.dtypes import dtype, literal
-from headrace.operators.expressions.parts import OPERATIONS, Fault, Part
+from headrace.operators.expressions.parts import OPERATIONS, CompiledTerm, Fault
 from headrace.plan.expressions.check import Typed
 from headrace.plan.expressions.terms import Apply, Constant, Field, Term
 
@@ -38,11 +38,11 @@ def compile(typed: Typed) -> Compiled:  # noqa: A001  the word for it
     return Compiled(value, _reason(part.faults))
 
 
-def _part(term: Term) -> Part:
+def _part(term: Term) -> CompiledTerm:
     if isinstance(term, Field):
-        return Part(term, pl.col(term.name))
+        return CompiledTerm(term, pl.col(term.name))
     if isinstance(term, Constant) and term.kind is not None:
-        return Part(term, literal(term.value, term.kind))
+        return CompiledTerm(term, literal(term.value, term.kind))
     if isinstance(term, Apply):
         return OPERATIONS[term.operation](term, tuple(_part(argument) for argument in term.arguments))
     raise TypeError(f"{term} cannot be compiled")

@@ -7,9 +7,9 @@ from decimal import Decimal
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
-from headrace.plan.expressions.nodes import Interval, Kind, Scalar
+from headrace.plan.expressions.syntax.nodes import Interval, Kind, Scalar
 
 _SIMPLE: dict[Kind, pl.DataType] = {
     kinds.NULL: pl.Null(), kinds.BOOLEAN: pl.Boolean(), kinds.STRING: pl.String(), kinds.BINARY: pl.Binary(), kinds.DATE: pl.Date(),

@@ -23,7 +23,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Part:
+class CompiledTerm:
     """A compiled term: its value never raises; on rows with a fault it has no meaning.
 
     `own` are the faults of the operation itself, `inherited` those of its arguments.
@@ -50,7 +50,7 @@ class Part:
 
 
 Made = tuple[pl.Expr, Sequence[Fault]]
-Operation = Callable[[Apply, tuple[Part, ...]], Part]
+Operation = Callable[[Apply, tuple[CompiledTerm, ...]], CompiledTerm]
 OPERATIONS: dict[str, Operation] = {}
 
 
@@ -59,7 +59,7 @@ def fault(flag: pl.Expr, what: str, term: Term, hint: str = "") -> Fault:
     return Fault(flag.fill_null(False), f"{what} in {term.text}{hint}")
 
 
-def in_turn(parts: Sequence[Part]) -> tuple[Fault, ...]:
+def in_turn(parts: Sequence[CompiledTerm]) -> tuple[Fault, ...]:
     """The faults of arguments that Spark evaluates one after another until one is null."""
     faults: list[Fault] = []
     seen: list[pl.Expr] = []
@@ -70,7 +70,7 @@ def in_turn(parts: Sequence[Part]) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def all_of(parts: Sequence[Part]) -> tuple[Fault, ...]:
+def all_of(parts: Sequence[CompiledTerm]) -> tuple[Fault, ...]:
     """The faults of arguments that Spark evaluates whatever the others are."""
     return tuple(found for part in parts for found in part.faults)
 
@@ -92,14 +92,14 @@ def special(*names: str) -> Callable[[Operation], Operation]:
     return register
 
 
-def operation(*names: str) -> Callable[[Callable[[Apply, tuple[Part, ...]], pl.Expr | Made]], Operation]:
+def operation(*names: str) -> Callable[[Callable[[Apply, tuple[CompiledTerm, ...]], pl.Expr | Made]], Operation]:
     """Register an operation that is null when an argument is, with the faults of its own that it returns."""
 
-    def register(function: Callable[[Apply, tuple[Part, ...]], pl.Expr | Made]) -> Operation:
-        def operate(term: Apply, parts: tuple[Part, ...]) -> Part:
+    def register(function: Callable[[Apply, tuple[CompiledTerm, ...]], pl.Expr | Made]) -> Operation:
+        def operate(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
             made = function(term, parts)
             value, own = made if isinstance(made, tuple) else (made, ())
-            return Part(term, value, in_turn(parts), tuple(own))
+            return CompiledTerm(term, value, in_turn(parts), tuple(own))
 
         for name in names:
             OPERATIONS[name] = operate

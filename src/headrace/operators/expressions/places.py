@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from headrace.operators.expressions.kernels import over_numbers
-from headrace.operators.expressions.parts import Fault, Part, fault, operation
+from headrace.operators.expressions.parts import CompiledTerm, Fault, fault, operation
 from headrace.plan.expressions.terms import Apply, Term
 
 # The mean radius of the earth.
@@ -21,14 +21,14 @@ Numbers = npt.NDArray[np.floating]
 
 
 @operation("haversine_km")
-def distance(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
+def distance(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The great-circle distance of two places in kilometers."""
     values = [part.value for part in parts]
     return over_numbers(_haversine, *values, dtype=_DOUBLE), _outside(term, values[0::2], values[1::2])
 
 
 @operation("speed_kmh")
-def speed(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
+def speed(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The distance of two places over the time between them. At one moment it is 0 at one place and infinite at two."""
     latitude, longitude, at, other_latitude, other_longitude, later = (part.value for part in parts)
     kilometers = over_numbers(_haversine, latitude, longitude, other_latitude, other_longitude, dtype=_DOUBLE)
@@ -38,7 +38,7 @@ def speed(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, Sequence[Fault
 
 
 @operation("h3_cell")
-def cell(term: Apply, parts: tuple[Part, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
+def cell(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The cell of H3 that a place is in, as its usual text."""
     resolution = term.options[0]
     assert isinstance(resolution, int)

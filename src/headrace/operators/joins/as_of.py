@@ -19,7 +19,7 @@ from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.state.chunks import Chunks
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.state.versions import Versions
 from headrace.plan.joins.as_of import AsOfJoin
@@ -78,7 +78,7 @@ class AsOfSpec:
         return AsOfJoined(self)
 
 
-class AsOfJoined(Memories):
+class AsOfJoined(SeveralStates):
     """The records of one shard that wait, and the versions of its keys."""
 
     def __init__(self, spec: AsOfSpec) -> None:

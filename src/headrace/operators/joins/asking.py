@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.operators.expressions import REASON
-from headrace.operators.process.conforming import Column, columns_of
+from headrace.operators.process.conforming import DeclaredColumn, columns_of
 from headrace.operators.user_errors import raised
-from headrace.plan.joins.remote_lookup import Remote
+from headrace.plan.joins.remote_lookup import RemoteFunction
 
 FOUND = "_found"
 _PLACE = "_place"
-# So many calls that have not returned in time may still be running, for each one that may run at a time: threads cannot be stopped.
+# The number of calls past their time-out that may still run, for each one that may run at a time: threads cannot be stopped.
 _ABANDONED = 4
 # No answer has more rows than this for each key, and some more: a generator need not end.
 _MOST, _MORE = 10, 100
@@ -36,7 +36,7 @@ class Unanswered(Exception):
 class _Call:
     """One call of the function in a thread of its own, which is abandoned if it takes too long."""
 
-    def __init__(self, remote: Remote, keys: pa.Table) -> None:
+    def __init__(self, remote: RemoteFunction, keys: pa.Table) -> None:
         self._remote, self._keys = remote, keys
         self._rows: list[Any] | None = None
         self._error: BaseException | None = None
@@ -63,7 +63,7 @@ class _Call:
 class Asker:
     """Asks for keys, whose columns are `on`, and returns a row for each, with whether there is one, or the reason why that is not known."""
 
-    def __init__(self, remote: Remote, on: Sequence[str], keys: pa.Schema, returns: pa.Schema) -> None:
+    def __init__(self, remote: RemoteFunction, on: Sequence[str], keys: pa.Schema, returns: pa.Schema) -> None:
         self._remote, self._on, self._keys = remote, list(on), keys
         self._key_columns = columns_of(pa.schema([one.with_nullable(False) for one in keys]), "key")
         self._returns = columns_of(returns, "column")
@@ -164,7 +164,7 @@ class Asker:
         return row
 
 
-def _conforming(column: Column, row: Mapping[str, Any]) -> Any:
+def _conforming(column: DeclaredColumn, row: Mapping[str, Any]) -> Any:
     if column.name not in row:
         raise ValueError(f"a row has no column {column.name!r}")
     return column.conforming(row[column.name])

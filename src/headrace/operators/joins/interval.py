@@ -20,7 +20,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.joins.entrances import TimedRecords
 from headrace.operators.joins.pairing import Pairing
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.row_lookup import TimeSpan
 from headrace.operators.state.store import Store
 from headrace.operators.state.timed_rows import TimedRows
@@ -77,7 +77,7 @@ class IntervalJoinSpec:
         return IntervalJoined(self)
 
 
-class IntervalJoined(Memories):
+class IntervalJoined(SeveralStates):
     """The rows of both sides of one shard."""
 
     def __init__(self, spec: IntervalJoinSpec) -> None:

@@ -17,7 +17,7 @@ from headrace.operators.joins.entrances import AnyRecords, TableChanges
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.state.found_rows import distinct_keys
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.plan.joins.join import LEFT, RIGHT
 from headrace.plan.joins.lookup import TableLookup
@@ -39,7 +39,7 @@ class LookupSpec:
         return TableCopy(self)
 
 
-class TableCopy(Memory[KeyedState]):
+class TableCopy(OneState[KeyedState]):
     """The rows of a table of one shard, or all of them."""
 
     def __init__(self, spec: LookupSpec) -> None:

@@ -24,10 +24,10 @@ from headrace.operators.joins.asking import FOUND, Asker
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.found_rows import distinct_keys
 from headrace.operators.state.keyed import KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.plan.joins.join import LEFT
-from headrace.plan.joins.remote_lookup import Remote, RemoteLookup
+from headrace.plan.joins.remote_lookup import RemoteFunction, RemoteLookup
 
 # The wall clock and the number of the epoch that asked.
 ASKED, EPOCH = "_asked", "_epoch"
@@ -38,7 +38,7 @@ _ANSWER = "answer"
 class RemoteLookupSpec:
     """Whom to ask for the row of each record's key, and how long an answer is kept, in microseconds; `keeps_left`: also without one."""
 
-    remote: Remote
+    remote: RemoteFunction
     on: tuple[tuple[str, str], ...]
     columns: pa.Schema
     returns: pa.Schema
@@ -64,7 +64,7 @@ class RemoteLookupSpec:
         return Asker(self.remote, self.by, keys, self.returns)
 
 
-class RemoteAnswers(Memory[ExpiringState]):
+class RemoteAnswers(OneState[ExpiringState]):
     """The answers of one shard, by key."""
 
     def __init__(self, spec: RemoteLookupSpec) -> None:

@@ -15,7 +15,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.joins.entrances import TableChanges
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.state.multimap import Multimap
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.joins.join import LEFT, RIGHT
 from headrace.plan.joins.tables import TableJoin
@@ -53,7 +53,7 @@ class _Change:
     """The identities of all rows that were said to change."""
 
 
-class TablesJoined(Memories):
+class TablesJoined(SeveralStates):
     """The rows of both tables of one shard."""
 
     def __init__(self, spec: TableJoinSpec) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from headrace.plan.patterns.match import Pattern
-from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, Part, Repeat, Variable
+from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
 END = -1
 # The absence of any row.
@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Successor:
     """What comes next: a row at a place, or the end. Until then no row may fit one of the `absent` variables."""
 
     place: int
@@ -41,9 +41,9 @@ class Automaton:
 
     variables: tuple[str, ...]
     places: tuple[Place, ...]
-    follow: tuple[tuple[Waiting, ...], ...]
-    begin: tuple[Waiting, ...]
-    begin_anchored: tuple[Waiting, ...]
+    follow: tuple[tuple[Successor, ...], ...]
+    begin: tuple[Successor, ...]
+    begin_anchored: tuple[Successor, ...]
     relaxed: bool
 
     @cached_property
@@ -51,14 +51,14 @@ class Automaton:
         """The variables that the first row of a match may be of."""
         return frozenset(self.places[one.place].variable for one in (*self.begin, *self.begin_anchored) if one.place != END)
 
-    def starts(self, anchored: bool) -> tuple[Waiting, ...]:
+    def starts(self, anchored: bool) -> tuple[Successor, ...]:
         return self.begin_anchored if anchored else self.begin
 
 
 def automaton_of(pattern: Pattern) -> Automaton:
     """The automaton of a pattern."""
     variables = pattern.variables
-    writer = _Writer({name: number for number, name in enumerate(variables)})
+    writer = _PatternWriter({name: number for number, name in enumerate(variables)})
     writer.write(pattern.root, False)
     writer.add(_Stop())
     closure = _Closure(writer.steps)
@@ -115,7 +115,7 @@ class _Leave:
 _Step = _Take | _Fork | _Jump | _Watch | _Anchor | _Stop | _Enter | _Leave
 
 
-class _Writer:
+class _PatternWriter:
     """Writes a pattern out as steps, as for a machine that matches text."""
 
     def __init__(self, numbers: dict[str, int]) -> None:
@@ -128,7 +128,7 @@ class _Writer:
         self.steps.append(step)
         return len(self.steps) - 1
 
-    def write(self, part: Part, excluded: bool) -> None:
+    def write(self, part: PatternPart, excluded: bool) -> None:
         if isinstance(part, Variable):
             self.taken.append(self.add(_Take(len(self.places))))
             self.places.append(Place(self._numbers[part.name], excluded))
@@ -147,7 +147,7 @@ class _Writer:
             assert isinstance(part, Repeat)
             self._repeat(part, excluded)
 
-    def _choose(self, options: Sequence[Part], excluded: bool) -> None:
+    def _choose(self, options: Sequence[PatternPart], excluded: bool) -> None:
         jumps = []
         for option in options[:-1]:
             fork = _Fork(len(self.steps) + 1)
@@ -186,7 +186,7 @@ class _Writer:
         if skip is not None:
             self._set(self.steps[skip], top, len(self.steps), repeat.greedy)
 
-    def _once(self, part: Part, excluded: bool) -> _Leave:
+    def _once(self, part: PatternPart, excluded: bool) -> _Leave:
         leave = _Leave(self.add(_Enter()))
         self.write(part, excluded)
         self.add(leave)
@@ -207,8 +207,8 @@ class _Closure:
     def __init__(self, steps: Sequence[_Step]) -> None:
         self._steps = steps
 
-    def behind(self, step: int, *, anchored: bool = False) -> tuple[Waiting, ...]:
-        found: dict[Waiting, None] = {}
+    def behind(self, step: int, *, anchored: bool = False) -> tuple[Successor, ...]:
+        found: dict[Successor, None] = {}
         nothing: frozenset[int] = frozenset()
         seen: set[tuple[int, frozenset[int], frozenset[int]]] = set()
         stack = [(step, nothing, nothing)]
@@ -220,9 +220,9 @@ class _Closure:
             number, absent, entered = here
             one = self._steps[number]
             if isinstance(one, _Take):
-                found.setdefault(Waiting(one.place, absent))
+                found.setdefault(Successor(one.place, absent))
             elif isinstance(one, _Stop):
-                found.setdefault(Waiting(END, absent))
+                found.setdefault(Successor(END, absent))
             elif isinstance(one, _Fork):
                 stack += [(one.second, absent, entered), (one.first, absent, entered)]
             elif isinstance(one, _Jump):

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.patterns.automaton import ANY, END, Automaton, Waiting
-from headrace.operators.patterns.rows import Rows
+from headrace.operators.patterns.automaton import ANY, END, Automaton, Successor
+from headrace.operators.patterns.rows import SearchRows
 from headrace.operators.patterns.values import Evaluator, Sights
 
 # The condition over the complete match, among the numbers of variables.
 WHERE = -2
-# So many steps, and the search is given up.
+# The number of steps after which a search is given up.
 _MOST_STEPS = 200_000
 
 Path = tuple[int, int, "Path | None"]
 """A matched row, the place that took it, and the path before it."""
 Answer = tuple[bool, str | None]
-_Thread = tuple[Waiting, int, "Path | None"]
+_Thread = tuple[Successor, int, "Path | None"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ Search = Generator[Ask, Answer, Tried]
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """A search to be made: the rows of its key end before `end`, those of a match are not after `limit`."""
 
     start: int
@@ -62,12 +62,12 @@ class Task:
 class Backtracking:
     """Searches of one pattern. `conditions` are those over matched rows; all rows before the moment `after` are known."""
 
-    def __init__(self, automaton: Automaton, conditions: dict[int, Evaluator], rows: Rows, after: int) -> None:
+    def __init__(self, automaton: Automaton, conditions: dict[int, Evaluator], rows: SearchRows, after: int) -> None:
         self._automaton, self._conditions, self._rows, self._after = automaton, conditions, rows, after
         self._moving = frozenset(number for number in conditions if number >= 0)
         self._bits, self._times = list[int](), list[int]()
 
-    def run(self, tasks: Sequence[Task]) -> list[Tried]:
+    def run(self, tasks: Sequence[SearchTask]) -> list[Tried]:
         """The outcome of each search."""
         if tasks and not self._bits:
             self._bits, self._times = self._rows.bits.tolist(), self._rows.times.tolist()
@@ -81,10 +81,10 @@ class Backtracking:
             }
         return [done[number] for number in range(len(tasks))]
 
-    def _search(self, task: Task) -> Search:
+    def _search(self, task: SearchTask) -> Search:
         moment, steps = self._times[task.start], 0
         stack: list[_Thread] = [(one, task.start, None) for one in reversed(self._automaton.starts(task.anchored))]
-        hopeless: set[tuple[Waiting, int]] = set()
+        hopeless: set[tuple[Successor, int]] = set()
         while stack:
             waiting, row, path = stack.pop()
             steps += 1
@@ -112,7 +112,7 @@ class Backtracking:
                     return Tried(moment, path, fault)
         return Tried(moment)
 
-    def _take(self, waiting: Waiting, row: int, path: Path | None, stack: list[_Thread]) -> Generator[Ask, Answer, str | None]:
+    def _take(self, waiting: Successor, row: int, path: Path | None, stack: list[_Thread]) -> Generator[Ask, Answer, str | None]:
         """Put what a thread becomes with a row on the stack; the reason if that cannot be told."""
         automaton, place = self._automaton, waiting.place
         if place != END:
@@ -134,7 +134,7 @@ class Backtracking:
             return False, None
         return (yield Ask(variable, row, path)) if variable in self._moving else (True, None)
 
-    def _unwanted(self, waiting: Waiting, row: int, path: Path | None) -> Generator[Ask, Answer, Answer]:
+    def _unwanted(self, waiting: Successor, row: int, path: Path | None) -> Generator[Ask, Answer, Answer]:
         """Whether a row is one that must not come."""
         for variable in sorted(waiting.absent):
             if variable == ANY:

@@ -33,8 +33,8 @@ class Conditions:
         return max([*offsets, int(self.pattern.anchored)], default=0)
 
     @property
-    def beside(self) -> list[Value]:
-        """The values of earlier rows that are kept beside a row, because conditions over matched rows need them."""
+    def carried(self) -> list[Value]:
+        """The values of earlier rows that are kept with a row, because conditions over matched rows need them."""
         moving = [formula for _, formula in self.pattern.define if not formula.fixed]
         return [value for formula in moving for value in formula.values if value.kind == PREVIOUS]
 
@@ -95,7 +95,7 @@ def _beside(frame: pl.DataFrame, values: Sequence[Value], within: int) -> tuple[
 
 
 def _before(offset: int, within: int) -> pl.Expr:
-    """Whether the row so many before is of the same key, and not too long ago."""
+    """Whether the row at this distance before is of the same key, and not too long ago."""
     near = pl.col(TIME) - pl.col(TIME).shift(offset) <= within
     return (near & (pl.col(KEY) == pl.col(KEY).shift(offset))).fill_null(False)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.core.durations import spelled
-from headrace.operators.patterns.automaton import ANY, END, Automaton, Waiting, automaton_of
+from headrace.operators.patterns.automaton import ANY, END, Automaton, Successor, automaton_of
 from headrace.plan.patterns.match import Match
 
 _BEGIN = "begin"
@@ -62,11 +62,11 @@ def _places(node: Match) -> Iterator[DrawnPlace]:
         yield DrawnPlace(node.name, str(number + 1), variable, condition, _then(automaton, automaton.follow[number], within))
 
 
-def _then(automaton: Automaton, following: tuple[Waiting, ...], within: str) -> tuple[str, ...]:
+def _then(automaton: Automaton, following: tuple[Successor, ...], within: str) -> tuple[str, ...]:
     return tuple(_words(automaton, one, within) for one in following)
 
 
-def _words(automaton: Automaton, waiting: Waiting, within: str) -> str:
+def _words(automaton: Automaton, waiting: Successor, within: str) -> str:
     absent = " and no ".join("other row" if one == ANY else automaton.variables[one] for one in sorted(waiting.absent))
     if waiting.place != END:
         return f"{waiting.place + 1}{f' if no {absent} comes before it' if absent else ''}"

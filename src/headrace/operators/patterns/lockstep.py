@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.operators.patterns.rows import Cursors, Paths, Rows
+from headrace.operators.patterns.rows import Paths, SearchCursors, SearchRows
 from headrace.operators.patterns.searches import FAILED, FOUND, RUNNING, TOO_MANY, Searches
 
 # So few searches are quicker one by one: a step over columns costs about as much as twenty rows.
@@ -30,11 +30,11 @@ class Ended:
 class Lockstep:
     """Runs searches through the rows that are known; all rows before the moment `after` are."""
 
-    def __init__(self, searches: Searches, rows: Rows, cursors: Cursors, after: int) -> None:
+    def __init__(self, searches: Searches, rows: SearchRows, cursors: SearchCursors, after: int) -> None:
         self._searches, self._rows, self._cursors, self._after = searches, rows, cursors, after
         self._letters = searches.letters(rows.bits)
 
-    def run(self, keys: np.ndarray, restart: Restarts) -> Ended:
+    def run(self, keys: np.ndarray, restart: SearchStarts) -> Ended:
         """Let the searches of some keys go on until each has a match, needs rows that may still come, or has no rows left.
 
         When only a few are left they are better searched one by one.
@@ -98,10 +98,10 @@ class Lockstep:
         return found
 
 
-class Restarts:
+class SearchStarts:
     """Where searches begin: at rows that the first place of the pattern may take."""
 
-    def __init__(self, rows: Rows, cursors: Cursors, masks: tuple[int, int], within: int) -> None:
+    def __init__(self, rows: SearchRows, cursors: SearchCursors, masks: tuple[int, int], within: int) -> None:
         self._rows, self._cursors, self.within = rows, cursors, within
         wanted = np.where(rows.anchored, masks[1], masks[0])
         count = len(rows.bits)

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.patterns.alone import Alone, Steps
-from headrace.operators.patterns.automaton import END, Automaton, Waiting, automaton_of
-from headrace.operators.patterns.backtracking import WHERE, Backtracking, Task, steps_of
-from headrace.operators.patterns.lockstep import Lockstep, Restarts
-from headrace.operators.patterns.rows import Cursors, Paths, Rows
+from headrace.operators.patterns.automaton import END, Automaton, Successor, automaton_of
+from headrace.operators.patterns.backtracking import WHERE, Backtracking, SearchTask, steps_of
+from headrace.operators.patterns.lockstep import Lockstep, SearchStarts
+from headrace.operators.patterns.rows import Paths, SearchCursors, SearchRows
 from headrace.operators.patterns.searches import Searches
+from headrace.operators.patterns.single_key import Alone, Steps
 from headrace.operators.patterns.values import Evaluator, Sights
 from headrace.plan.patterns.match import NEXT_ROW, PAST_LAST, TO_FIRST, After, Pattern
 
 # The state of a search that is made by trying.
 TRYING = -1
 _NONE = np.empty(0, np.int64)
-# Of one key so many matches are found before `where` judges them.
+# The number of matches of one key that are found before `where` judges them.
 _AT_ONCE = 256
 
 
@@ -53,9 +53,9 @@ class Matcher:
             self._conditions[WHERE] = self._where
         self._masks = (self._mask(self.automaton.begin), self._mask(self.automaton.begin_anchored))
 
-    def run(self, rows: Rows, cursors: Cursors, fresh: tuple[np.ndarray, np.ndarray], after: int) -> Matches:
+    def run(self, rows: SearchRows, cursors: SearchCursors, fresh: tuple[np.ndarray, np.ndarray], after: int) -> Matches:
         """Let open searches go on, and begin those of the `fresh` keys at their rows or behind; rows before `after` are known."""
-        restarts = Restarts(rows, cursors, self._masks, self._within)
+        restarts = SearchStarts(rows, cursors, self._masks, self._within)
         keys = np.concatenate([np.flatnonzero(cursors.start >= 0), restarts.at(*fresh)])
         work = _Work(rows, cursors, restarts, after, [], [])
         lockstep = Lockstep(self.searches, rows, cursors, after) if self._fixed else None
@@ -103,7 +103,7 @@ class Matcher:
                 more.append(key)
         return np.array(rejected, np.int64), np.array(more, np.int64)
 
-    def _accepted(self, paths: Paths, rows: Rows) -> np.ndarray:
+    def _accepted(self, paths: Paths, rows: SearchRows) -> np.ndarray:
         """The paths for which `where` is true; one that cannot be told is not."""
         if self._where is None or not len(paths.sizes):
             return np.ones(len(paths.sizes), bool)
@@ -115,7 +115,7 @@ class Matcher:
         """Find matches; the keys that have another search. Those that wait for more rows have none."""
         rows, cursors, starts = work.rows, work.cursors, work.cursors.start[keys]
         tasks = [
-            Task(start, end, limit, anchored)
+            SearchTask(start, end, limit, anchored)
             for start, end, limit, anchored in zip(
                 starts.tolist(), rows.ends[keys].tolist(), cursors.limit[keys].tolist(), rows.anchored[starts].tolist(), strict=True
             )
@@ -164,7 +164,7 @@ class Matcher:
         found[owners[order]] = taken[order]
         return np.asarray(np.maximum(found, starts + 1))
 
-    def _mask(self, begin: Sequence[Waiting]) -> int:
+    def _mask(self, begin: Sequence[Successor]) -> int:
         """The bits of the conditions that the first row of a match may fulfill."""
         numbers = {self.automaton.places[one.place].variable for one in begin if one.place != END}
         return sum(1 << number for number in numbers)
@@ -174,9 +174,9 @@ class Matcher:
 class _Work:
     """The rows and searches of an epoch, and what was found so far: keys, paths and moments."""
 
-    rows: Rows
-    cursors: Cursors
-    restarts: Restarts
+    rows: SearchRows
+    cursors: SearchCursors
+    restarts: SearchStarts
     after: int
     found: list[tuple[np.ndarray, Paths, np.ndarray]]
     failed: list[tuple[int, int, str]]

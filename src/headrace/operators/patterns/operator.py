@@ -21,12 +21,12 @@ from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
 from headrace.operators.patterns.matcher import Matcher, Matches
-from headrace.operators.patterns.results import Results, Shown
-from headrace.operators.patterns.rows import Cursors, Rows
+from headrace.operators.patterns.results import MatchResults, Shown
+from headrace.operators.patterns.rows import SearchCursors, SearchRows
 from headrace.operators.patterns.serials import KEEP, SERIAL, Serials
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.patterns.formulas import NUMBER
 from headrace.plan.patterns.match import ALL, After, Match, Pattern
@@ -80,13 +80,13 @@ class MatchSpec:
         return Matching(self)
 
 
-class Matching(Memories):
+class Matching(SeveralStates):
     """The records of one shard that wait for the watermark, the rows of open searches, and where each search is."""
 
     def __init__(self, spec: MatchSpec) -> None:
         self._spec, self._by, self._within = spec, list(spec.by), spec.within
         self._matcher = Matcher(spec.pattern, spec.after, spec.within)
-        self._results = Results(spec.shown, spec.by, self._matcher)
+        self._results = MatchResults(spec.shown, spec.by, self._matcher)
         self._waiting = Chunks("waiting", TIME, lambda frame: frame)
         self._kept = Chunks("kept", TIME, lambda frame: frame)
         self._cursors = ExpiringState("cursor", spec.by, TOUCHED, spec.within + 1, due=pl.col(DUE))
@@ -94,7 +94,7 @@ class Matching(Memories):
         super().__init__(self._waiting, self._kept, self._cursors, self._serials)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
-        """Let searches go on with the records that the watermark has passed, and give out the matches that are certain."""
+        """Continue searches with the records that the watermark has passed, and emit the matches that are certain."""
         before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
         if arrived.rows:
             self._waiting.add(pl.concat(arrived.rows))
@@ -129,9 +129,9 @@ class Matching(Memories):
         return Outcome([added(result) for result in results], bad=bad)
 
     def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-        """The rows of all keys that have new ones or whose time is over, by key and in their order; and what is known of these keys."""
-        beside = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.beside]
-        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *beside)]
+        """The rows of all keys that have new ones or whose time has expired, by key and in their order; and what is known of these keys."""
+        carried = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.carried]
+        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *carried)]
         known = None
         if self._cursors.size.rows:
             asked = [frame.select(self._by) for frame in (released, due) if frame is not None]
@@ -155,9 +155,9 @@ class Matching(Memories):
         contents = contents_of(self._spec.columns).alias("_match contents")
         return frame.with_columns(contents).sort(*order, "_match contents").drop("_match contents")
 
-    def _opened(self, rows: Rows, keys: pl.DataFrame, fresh: np.ndarray, after: int) -> tuple[Cursors, np.ndarray]:
+    def _opened(self, rows: SearchRows, keys: pl.DataFrame, fresh: np.ndarray, after: int) -> tuple[SearchCursors, np.ndarray]:
         """The searches as they were, and how many rows of each key are not new."""
-        cursors = Cursors.idle(len(rows.begins), -(2**62))
+        cursors = SearchCursors.idle(len(rows.begins), -(2**62))
         old = np.add.reduceat((~fresh).astype(np.int64), rows.begins)
         starts = keys.get_column(FROM).fill_null(-1).to_numpy()
         passed = rows.frame.get_column(SERIAL).to_numpy() < np.repeat(starts, rows.ends - rows.begins)
@@ -179,7 +179,7 @@ class Matching(Memories):
                 moments[key] = moment
         return numbers, keys.select(self._by).with_columns(pl.Series(COUNT, counts), pl.Series(COUNTED, moments))
 
-    def _keep(self, rows: Rows, cursors: Cursors, keys: pl.DataFrame, fresh: np.ndarray, store: Store) -> None:
+    def _keep(self, rows: SearchRows, cursors: SearchCursors, keys: pl.DataFrame, fresh: np.ndarray, store: Store) -> None:
         """Keep the rows of open searches and those that conditions of the next ones see, and where each search is."""
         opened, lookback = cursors.start >= 0, self._spec.conditions.lookback
         first = np.where(opened, cursors.start, rows.ends)
@@ -208,10 +208,12 @@ class Matching(Memories):
             self._cursors.change(stay, gone, store)
 
 
-def _rows(frame: pl.DataFrame) -> Rows:
+def _rows(frame: pl.DataFrame) -> SearchRows:
     keys, bits = frame.get_column(KEY).to_numpy(), frame.get_column(BITS).to_numpy()
     begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return Rows(frame, frame.get_column(TIME).to_numpy(), bits & ~ANCHORED, bits & ANCHORED != 0, begins, np.append(begins[1:], len(keys)))
+    return SearchRows(
+        frame, frame.get_column(TIME).to_numpy(), bits & ~ANCHORED, bits & ANCHORED != 0, begins, np.append(begins[1:], len(keys))
+    )
 
 
 def _beside(keys: pl.DataFrame, known: pl.DataFrame | None, by: Sequence[str]) -> pl.DataFrame:

@@ -28,7 +28,7 @@ class Shown:
     rows: str
 
 
-class Results:
+class MatchResults:
     """Rows made of matches."""
 
     def __init__(self, shown: Shown, by: tuple[str, ...], matcher: Matcher) -> None:

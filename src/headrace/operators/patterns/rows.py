@@ -10,7 +10,7 @@ import polars as pl
 
 
 @dataclass(frozen=True)
-class Rows:
+class SearchRows:
     """Rows by key and in their order: the conditions that are true for each as bits, and where each key begins and ends.
 
     `anchored` rows are the first of their key for as long as a match may be.
@@ -62,8 +62,8 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Cursors:
-    """Where the search of each key is: its first row, the next one it looks at, its state, when its time is over.
+class SearchCursors:
+    """Where the search of each key is: its first row, the next one it looks at, its state, when its time expires.
 
     A key without a search has no `start` (-1). `decided` is the moment at which the last search before was over.
     """
@@ -75,7 +75,7 @@ class Cursors:
     decided: np.ndarray
 
     @classmethod
-    def idle(cls, keys: int, moment: int) -> Cursors:
+    def idle(cls, keys: int, moment: int) -> SearchCursors:
         return cls(
             np.full(keys, -1, np.int64), np.zeros(keys, np.int64), np.zeros(keys, np.int32),
             np.zeros(keys, np.int64), np.full(keys, moment, np.int64),

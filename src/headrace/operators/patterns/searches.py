@@ -17,7 +17,7 @@ MATCHED = -1
 RUNNING, FOUND, FAILED, TOO_MANY = 0, 1, 2, 3
 START, ANCHORED = 0, 1
 _MOST_STATES = 4_000
-# The letters of so many variables are looked up in a table.
+# Up to this number of variables, letters are looked up in a table.
 _FEW = 10
 State = tuple[int, ...]
 
@@ -106,7 +106,7 @@ class Searches:
         return np.asarray(self._kind[states])
 
     def at_end(self, states: np.ndarray) -> np.ndarray:
-        """The thread that is a match when the time is over; -1 where there is none."""
+        """The thread that is a match when the time expires; -1 where there is none."""
         return np.asarray(self._at_end[states])
 
     def back(self, states: np.ndarray, letters: np.ndarray, threads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from headrace.core.schema import quoted
+from headrace.core.columns.schema import quoted
 from headrace.operators.aggregates.arguments import aggregate_of
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import FAULT, finishes, partial
 from headrace.operators.changes import TIME
 from headrace.operators.expressions import Compiled
@@ -57,7 +57,7 @@ class Evaluator:
         made = []
         for value, ready in self._values:
             if value.kind == PREVIOUS:
-                continue  # It stands beside its row under this name.
+                continue  # It is a column of its row, under this name.
             column, fault = self._value(value, ready, rows, sights)
             made.append(column.alias(value.placeholder))
             faults += [] if fault is None else [fault]
@@ -99,7 +99,7 @@ class _Ready:
 
     row: Compiled | None = None
     kind: pl.DataType | None = None
-    aggregate: Aggregate | None = None
+    aggregate: EvaluatedCall | None = None
     arguments: tuple[tuple[str, Compiled], ...] = ()
 
     def gathered(self, rows: pl.DataFrame, taken: np.ndarray, places: np.ndarray) -> tuple[pl.Series, pl.Series | None]:

@@ -9,13 +9,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.schema import type_name
+from headrace.core.columns.schema import type_name
 from headrace.operators.expressions.dtypes import dtype
 
 Check = Callable[[Any], bool]
 
 
-class Column:
+class DeclaredColumn:
     """A declared column: whether a value fits it, and many values as a series."""
 
     def __init__(self, declared: pa.Field, role: str) -> None:
@@ -45,8 +45,8 @@ class Column:
         return made.cast(dtype(self._kind)).alias(self.name)
 
 
-def columns_of(declared: pa.Schema, role: str) -> list[Column]:
-    return [Column(field, role) for field in declared]
+def columns_of(declared: pa.Schema, role: str) -> list[DeclaredColumn]:
+    return [DeclaredColumn(field, role) for field in declared]
 
 
 def _fits(kind: pa.DataType) -> Check:

@@ -14,12 +14,12 @@ from headrace.operators.event_time.arrival_order import by_key_as_they_came, in_
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.process.per_event import Turns
+from headrace.operators.process.per_event import PerEvent
 from headrace.operators.process.vectorized import Vectorized
 from headrace.operators.process.work import DUE, KEPT, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.process import IN_TIME, Process
 
@@ -53,7 +53,7 @@ class Runs(Protocol):
     def run(self, work: Work) -> Done: ...
 
 
-class Processing(Memories):
+class Processing(SeveralStates):
     """The events of one shard that wait for the watermark, and a row for each key with its state and timers."""
 
     def __init__(self, spec: ProcessSpec) -> None:
@@ -63,7 +63,7 @@ class Processing(Memories):
         self._waiting = Chunks("waiting", TIME, lambda frame: frame)
         self._kept = ExpiringState("key", spec.by, UNTIL, declared.ttl, due=pl.col(DUE))
         self._kinds = KEPT | {field.name: dtype(field.type) for field in declared.state}
-        self._runs: Runs = Vectorized(declared) if declared.logic.vectorized else Turns(declared)
+        self._runs: Runs = Vectorized(declared) if declared.logic.vectorized else PerEvent(declared)
         super().__init__(self._waiting, self._kept)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:

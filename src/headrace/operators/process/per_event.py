@@ -17,13 +17,13 @@ import pyarrow as pa
 from headrace.operators.changes import TIME
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.expressions import REASON
-from headrace.operators.process.conforming import Column, columns_of
+from headrace.operators.process.conforming import DeclaredColumn, columns_of
 from headrace.operators.process.handles import State, Timer, Timers, become, event_type, state_type, values_of
 from headrace.operators.process.work import DUE, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
 from headrace.operators.user_errors import raised
 
 Values = list[Any]
-_TIMERS = Column(pa.field(TIMERS, pa.list_(pa.struct([("name", pa.string()), ("at", pa.int64())]))), "timers")
+_TIMERS = DeclaredColumn(pa.field(TIMERS, pa.list_(pa.struct([("name", pa.string()), ("at", pa.int64())]))), "timers")
 
 
 @dataclass
@@ -51,7 +51,7 @@ class _Made:
     failed: list[tuple[int, str, int, str]] = field(default_factory=list)
 
 
-class Turns:
+class PerEvent:
     """Calls `on_event` and `on_timer`."""
 
     def __init__(self, declared: Declared) -> None:

@@ -8,11 +8,11 @@ import polars as pl
 
 from headrace.operators.event_time.epoch_time import BEGINNING
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 
 
-class ExpiringState(Memory[KeyedState]):
+class ExpiringState(OneState[KeyedState]):
     """Rows by key that expire `ttl` microseconds after the time in the column `order`; never without `ttl`.
 
     `due` names other moments of a row, for `reached`. Rows are removed by `forget`: `find` may still return expired ones.

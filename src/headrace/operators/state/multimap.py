@@ -15,11 +15,11 @@ import polars as pl
 from headrace.operators.changes import TIME
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 
 
-class Multimap(Memory[KeyedState]):
+class Multimap(OneState[KeyedState]):
     """Rows by the columns `keys`; `identity` distinguishes the rows of one key. A key with a null has rows, and none of them is found.
 
     `due` names moments of a row, for `reached`.

@@ -10,7 +10,7 @@ from headrace.operators.contract import Exported, Size
 from headrace.operators.state.store import Store
 
 
-class State(Protocol):
+class PersistentState(Protocol):
     """A state that can be measured, described and restored."""
 
     @property
@@ -25,10 +25,10 @@ class State(Protocol):
     def absorb(self, moved: Exported, store: Store) -> None: ...
 
 
-_S = TypeVar("_S", bound=State)
+_S = TypeVar("_S", bound=PersistentState)
 
 
-class Memory(Generic[_S]):
+class OneState(Generic[_S]):
     """Measured, described and restored by its one state."""
 
     def __init__(self, state: _S) -> None:
@@ -51,10 +51,10 @@ class Memory(Generic[_S]):
         self._state.absorb(moved, store)
 
 
-class Memories:
+class SeveralStates:
     """Measured, described and restored by its several states, one after the other."""
 
-    def __init__(self, *states: State) -> None:
+    def __init__(self, *states: PersistentState) -> None:
         self._states = states
 
     @property

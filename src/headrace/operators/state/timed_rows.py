@@ -12,12 +12,12 @@ import polars as pl
 from headrace.operators.changes import TIME
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.found_rows import FoundRows
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.row_lookup import RowLookup, TimeSpan, key_hashes
 from headrace.operators.state.store import Store
 
 
-class TimedRows(Memory[Chunks]):
+class TimedRows(OneState[Chunks]):
     """Rows by the columns `keys` and by their time. A row whose key has a null is never found."""
 
     def __init__(self, prefix: str, keys: Sequence[str]) -> None:

@@ -13,13 +13,13 @@ import polars as pl
 from headrace.operators.changes import TIME
 from headrace.operators.state.found_rows import FoundRows, distinct_keys
 from headrace.operators.state.multimap import Multimap
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 
 UNTIL = "_until"
 
 
-class Versions(Memory[Multimap]):
+class Versions(OneState[Multimap]):
     """Rows by the columns `keys`, each valid from its time on; with `ttl`, for that many microseconds at most."""
 
     def __init__(self, prefix: str, keys: Sequence[str], ttl: int | None = None) -> None:

@@ -17,9 +17,9 @@ from headrace.operators.event_time.arrival_order import in_order_of_arrival, pla
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.state.expiring import ExpiringState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
-from headrace.plan.dedup import Dedup
+from headrace.plan.tables.dedup import Dedup
 
 # The times of a key's records that passed: the latest, and earlier ones that may still have duplicates.
 _LATEST, _EARLIER = "_latest", "_earlier"
@@ -50,7 +50,7 @@ class DedupSpec:
         return Firsts(self)
 
 
-class Firsts(Memory[ExpiringState]):
+class Firsts(OneState[ExpiringState]):
     """The keys of one shard with the times of their records that passed."""
 
     def __init__(self, spec: DedupSpec) -> None:

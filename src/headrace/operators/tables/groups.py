@@ -11,7 +11,7 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.aggregates.arguments import aggregates_of
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import ROWS, accumulators, additive, finishes, merged_duplicates, partial, present
 from headrace.operators.changes import ADD, CHANGED, OP, TIME, added, as_upserts, retracted
 from headrace.operators.columns import OFFSET, PARTITION, ROW
@@ -19,7 +19,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.state.keyed import GONE, KeyedState, Located
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.plan.aggregates.nodes import GroupAggregate
 
@@ -34,7 +34,7 @@ class GroupSpec:
     """
 
     by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[EvaluatedCall, ...]
     ttl: int | None
     upserts: bool = False
 
@@ -75,7 +75,7 @@ class TableSpec:
         return Latest(self)
 
 
-class KeyedTable(Memory[KeyedState], ABC):
+class KeyedTable(OneState[KeyedState], ABC):
     """Base class of group aggregates and tables: rows by key that expire, and a changelog of them."""
 
     def __init__(self, key: Sequence[str], ttl: int | None) -> None:

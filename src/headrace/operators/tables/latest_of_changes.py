@@ -15,7 +15,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import GONE
 from headrace.operators.state.store import Store
 from headrace.operators.tables.groups import LAST, KeyedTable, TableSpec
-from headrace.plan.tables import ToTable
+from headrace.plan.tables.latest import ToTable
 
 _ROWS = "_candidates"
 
@@ -35,11 +35,11 @@ class CandidateSpec:
     def closing(self, moment: int) -> int:
         return moment
 
-    def fresh(self) -> Candidates:
-        return Candidates(self)
+    def fresh(self) -> LatestOfChanges:
+        return LatestOfChanges(self)
 
 
-class Candidates(KeyedTable):
+class LatestOfChanges(KeyedTable):
     """The records of one shard, and the latest live one of each key."""
 
     def __init__(self, spec: CandidateSpec) -> None:

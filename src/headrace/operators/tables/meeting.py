@@ -12,7 +12,7 @@ from headrace.operators.columns import ROW
 from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcome, Size, operator_of, single
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.store import Store
-from headrace.plan.meeting import Meeting
+from headrace.plan.tables.meeting import Meeting
 
 
 @dataclass(frozen=True)

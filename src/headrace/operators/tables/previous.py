@@ -14,9 +14,9 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
-from headrace.plan.previous import PREVIOUS, WithPrevious
+from headrace.plan.tables.previous import PREVIOUS, WithPrevious
 
 # The time of the previous record, and the order among records of one key and time.
 _BEFORE, _CONTENTS, _LAST = "_before", "_contents", "_last"
@@ -44,7 +44,7 @@ class PreviousSpec:
         return Pairs(self)
 
 
-class Pairs(Memories):
+class Pairs(SeveralStates):
     """The records of one shard that wait for the watermark, and the last processed one of each key."""
 
     def __init__(self, spec: PreviousSpec) -> None:

@@ -18,11 +18,11 @@ from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcom
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.tables.moved_top import EMITTED, Emitted
-from headrace.operators.tables.top_cache import Front, Order, groups_of_rows
-from headrace.plan.top import Top
+from headrace.operators.tables.top_cache import Order, TopCache, groups_of_rows
+from headrace.plan.tables.top import Top
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class TopSpec:
         return pl.lit(False) if self.final is None else pl.col(TIME) + self.final < moment
 
 
-class Tops(Memories):
+class Tops(SeveralStates):
     """The rows of one shard, and the best of each group."""
 
     def __init__(self, spec: TopSpec) -> None:
@@ -87,11 +87,11 @@ class Tops(Memories):
         self._emitted = Emitted(spec.own)
         super().__init__(self._state, self._emitted)
         # Computed from the state, when it is first needed.
-        self._front: Front | None = None
+        self._cache: TopCache | None = None
 
     def restore(self, manifest: str | None, store: Store) -> None:
         super().restore(manifest, store)
-        self._front = None
+        self._cache = None
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         results = []
@@ -102,8 +102,8 @@ class Tops(Memories):
             results += self._change(as_upserts(pl.concat(arrived.rows), self._own), store)
         if self._spec.final is not None:
             self._state.forget(time.after, store)
-            if self._front is not None:
-                self._front.forget(self._spec.expired(time.after))
+            if self._cache is not None:
+                self._cache.forget(self._spec.expired(time.after))
         return Outcome(results)
 
     def export(self) -> Exported:
@@ -118,29 +118,29 @@ class Tops(Memories):
 
     def _best(self) -> pl.DataFrame | None:
         rows = self._everything()
-        return None if rows is None else self._in_front(rows).best
+        return None if rows is None else self._cached(rows).best
 
     def _change(self, changes: pl.DataFrame, store: Store) -> list[pl.DataFrame]:
         holds = self._spec.holding()
         fresh = changes.filter(holds).drop(OP)
         old = self._state.find(changes.select(self._own))
-        front = self._in_front(fresh)
+        cache = self._cached(fresh)
         touched = groups_of_rows([fresh] if old is None else [fresh, old], self._group)
         gone = changes.filter(~holds).drop(OP) if old is not None else changes.clear().drop(OP)
         self._state.change(fresh, gone, store)
-        return front.change(front.above(fresh), changes, touched, self._everything)
+        return cache.change(cache.above(fresh), changes, touched, self._everything)
 
-    def _in_front(self, like: pl.DataFrame) -> Front:
-        if self._front is None:
+    def _cached(self, like: pl.DataFrame) -> TopCache:
+        if self._cache is None:
             rows = self._everything()
-            self._front = Front(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
-        return self._front
+            self._cache = TopCache(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
+        return self._cache
 
     def _everything(self) -> pl.DataFrame | None:
         return self._state.where(pl.lit(True))
 
 
-class ColocatedTops(Memories):
+class ColocatedTops(SeveralStates):
     """The best rows of one shard of the table directly before it. Only cached rows are kept here."""
 
     def __init__(self, spec: TopSpec) -> None:
@@ -149,18 +149,18 @@ class ColocatedTops(Memories):
         self._state = KeyedState("row", spec.own)
         self._emitted = Emitted(spec.own)
         super().__init__(self._state, self._emitted)
-        self._front: Front | None = None
+        self._cache: TopCache | None = None
 
     def restore(self, manifest: str | None, store: Store) -> None:
         super().restore(manifest, store)
-        self._front = None
+        self._cache = None
 
     def export(self) -> Exported:
         """What was emitted. The cached rows are those of other shards after a move, and are found again in the table."""
         if self._emitted.pending:
             return self._emitted.export()
         rows = self._state.where(pl.lit(True))
-        return Exported({} if rows is None else {EMITTED: self._in_front(rows).best})
+        return Exported({} if rows is None else {EMITTED: self._cached(rows).best})
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if self._emitted.pending:
@@ -169,15 +169,15 @@ class ColocatedTops(Memories):
             return Outcome()
         changes = arrived.rows[0] if len(arrived.rows) == 1 else as_upserts(pl.concat(arrived.rows), self._own)
         fresh = changes.filter(self._spec.holding()).drop(OP)
-        front = self._in_front(fresh)
-        near, leaving = front.above(fresh), front.of(changes)
+        cache = self._cached(fresh)
+        near, leaving = cache.above(fresh), cache.of(changes)
         if near.is_empty() and leaving.is_empty():
             return Outcome(counts=_behind(changes.height))
         keys = pl.concat([near.select(self._own), leaving.select(self._own)]).unique()
 
-        before, everything = front.rows, partial(self._everything, arrived, time)
-        results = front.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
-        self._keep(before, front.rows, keys, store)
+        before, everything = cache.rows, partial(self._everything, arrived, time)
+        results = cache.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
+        self._keep(before, cache.rows, keys, store)
         return Outcome(results, counts=_behind(changes.height - keys.height))
 
     def _settled(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -187,9 +187,9 @@ class ColocatedTops(Memories):
         best = None
         if rows is not None:
             rows = rows.drop(OP)
-            self._front = Front(self._spec.order, rows)
-            best = self._front.best
-            self._keep(rows.clear(), self._front.rows, rows.select(self._own), store)
+            self._cache = TopCache(self._spec.order, rows)
+            best = self._cache.best
+            self._keep(rows.clear(), self._cache.rows, rows.select(self._own), store)
         return Outcome(self._emitted.settled(best, changes, pl.lit(False), store))
 
     def _everything(self, arrived: Arrived, time: EpochTime) -> pl.DataFrame | None:
@@ -203,11 +203,11 @@ class ColocatedTops(Memories):
         gone = before.join(after, on=self._own, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
         self._state.put(pl.concat([come, gone]), store)
 
-    def _in_front(self, like: pl.DataFrame) -> Front:
-        if self._front is None:
+    def _cached(self, like: pl.DataFrame) -> TopCache:
+        if self._cache is None:
             rows = self._state.where(pl.lit(True))
-            self._front = Front.found_again(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
-        return self._front
+            self._cache = TopCache.found_again(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
+        return self._cache
 
 
 def _behind(rows: int) -> dict[str, int]:

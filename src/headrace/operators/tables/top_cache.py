@@ -35,7 +35,7 @@ class Order:
         return 2 * self.count + 16
 
 
-class Front:
+class TopCache:
     """Rows better than all rows that are not cached. A group without a floor has all its rows here."""
 
     def __init__(self, order: Order, rows: pl.DataFrame) -> None:
@@ -49,7 +49,7 @@ class Front:
             self._cut(self._placed(rows), self.rows, self._floors)
 
     @classmethod
-    def found_again(cls, order: Order, rows: pl.DataFrame) -> Front:
+    def found_again(cls, order: Order, rows: pl.DataFrame) -> TopCache:
         """Rows that were cached before: a group with as many rows as are emitted may have others below its floor; any other has none."""
         front = cls(order, rows.clear())
         placed = front._placed(rows)

@@ -12,9 +12,9 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
-from headrace.plan.top import TopOfFacts
+from headrace.plan.tables.top import TopOfFacts
 
 _ROWS, _CONTENTS, _PLACE, _BEFORE = "_rows", "_contents", "_place", "_before"
 
@@ -55,7 +55,7 @@ class FactsTopSpec:
         return FactsTop(self)
 
 
-class FactsTop(Memory[KeyedState]):
+class FactsTop(OneState[KeyedState]):
     """The best records of the groups of one shard: a row a group, with its records in their order."""
 
     def __init__(self, spec: FactsTopSpec) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import accumulators, finishes, merged, partial, rolled
 from headrace.operators.changes import TIME, added
 from headrace.operators.columns import ROW
@@ -17,7 +17,7 @@ from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.registry import windowed
@@ -37,7 +37,7 @@ class CountSpec:
     records: int
     every: int
     by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[EvaluatedCall, ...]
     lateness: int = 0
 
     @property
@@ -56,7 +56,7 @@ class CountSpec:
         return Counts(self)
 
 
-class Counts(Memories):
+class Counts(SeveralStates):
     """The count windows of one shard: records that wait for the watermark, the number of earlier ones of each key, and its open panes."""
 
     def __init__(self, spec: CountSpec) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import ROWS, accumulators, finishes, merged, partial
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP
@@ -57,7 +57,7 @@ class Emission:
     """
 
     by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[EvaluatedCall, ...]
     until: int = 0
     trigger: Trigger = Trigger()
     grows: bool = False
@@ -204,7 +204,7 @@ class Emission:
         )
 
 
-def _of_no_records(aggregates: Sequence[Aggregate], arguments: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
+def _of_no_records(aggregates: Sequence[EvaluatedCall], arguments: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
     """One row of accumulators, as of a record that every aggregate filters out."""
     kinds = {**dict(arguments), TIME: pl.Int64(), _TRUE: pl.Boolean()}
     record = pl.DataFrame(schema=kinds).clear(1).with_columns(pl.lit(0, pl.Int64).alias(TIME), pl.lit(False).alias(_TRUE))

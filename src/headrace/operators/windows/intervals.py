@@ -12,11 +12,11 @@ from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.operators.windows.calendar import CalendarLayout
 from headrace.operators.windows.emission import DUE, FRESH, LAST, NEWS, WITH_NEWS, Emission
-from headrace.operators.windows.layouts import CELL, ByFunction, Layout, Whole
+from headrace.operators.windows.layouts import CELL, ByFunction, Whole, WindowLayout
 from headrace.operators.windows.registry import windowed
 from headrace.plan.windows.calendar import Calendar
 from headrace.plan.windows.kinds import Custom, Global
@@ -26,7 +26,7 @@ from headrace.plan.windows.kinds import Custom, Global
 class IntervalSpec:
     """The windows of a layout, and their emission."""
 
-    layout: Layout
+    layout: WindowLayout
     emission: Emission
 
     @property
@@ -59,7 +59,7 @@ class IntervalSpec:
         return Intervals(self)
 
 
-class Intervals(Memory[KeyedState]):
+class Intervals(OneState[KeyedState]):
     """The windows of one shard."""
 
     def __init__(self, spec: IntervalSpec) -> None:

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+from headrace.core.columns.moments import FIRST, LAST
 from headrace.core.errors import JobError
-from headrace.core.moments import FIRST, LAST
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.operators.user_errors import raised
@@ -20,7 +20,7 @@ from headrace.operators.user_errors import raised
 CELL = "_cell"
 
 
-class Layout(Protocol):
+class WindowLayout(Protocol):
     """The windows of event times, in microseconds."""
 
     def bounds(self, times: pl.Series) -> tuple[pl.Series, pl.Series]:

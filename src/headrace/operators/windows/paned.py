@@ -13,13 +13,13 @@ import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators import changes
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import ROWS, finishes, merged, partial, present
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Spec
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.chunks import Chunks
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.intervals import IntervalSpec
@@ -44,7 +44,7 @@ class WindowSpec:
     hop: int
     offset: int
     by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[EvaluatedCall, ...]
     until: int = 0
 
     @property
@@ -82,7 +82,7 @@ class WindowSpec:
         return Windows(self)
 
 
-class Windows(Memories):
+class Windows(SeveralStates):
     """The windows of one shard: merges partial results, and emits the results of windows that fire."""
 
     def __init__(self, spec: WindowSpec) -> None:

@@ -14,7 +14,7 @@ from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME
 from headrace.operators.contract import Arrived, Entered, Outcome, Spec, Stateful
 from headrace.operators.event_time.epoch_time import END, EpochTime
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.registry import windowed
@@ -52,7 +52,7 @@ class ClockedSpec:
         return Clocked(self.spec.fresh())
 
 
-class Clocked(Memory[Stateful]):
+class Clocked(OneState[Stateful]):
     """The state of one shard, driven by the clock of epochs."""
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:

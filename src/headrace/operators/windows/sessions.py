@@ -17,7 +17,7 @@ from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import GONE, KeyedState
-from headrace.operators.state.persistent import Memory
+from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 from headrace.operators.windows.emission import BOOK, DUE, FRESH, LAST, NEWS, WITH_NEWS, Emission
 from headrace.operators.windows.registry import windowed
@@ -62,7 +62,7 @@ class SessionSpec:
         return Sessions(self)
 
 
-class Sessions(Memory[KeyedState]):
+class Sessions(OneState[KeyedState]):
     """The sessions of one shard: a row for each key, with all its sessions that may still change."""
 
     def __init__(self, spec: SessionSpec) -> None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.core.durations import microseconds
-from headrace.operators.aggregates.call import Aggregate
+from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import finishes, merged_duplicates, partial, rolled
 from headrace.operators.aggregates.running_totals import RunningTotals
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.chunks import Chunks
-from headrace.operators.state.persistent import Memories
+from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.registry import windowed
@@ -30,7 +30,7 @@ class SlidingSpec:
 
     length: int
     by: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[EvaluatedCall, ...]
     until: int = 0
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
@@ -56,7 +56,7 @@ class SlidingSpec:
         return rolled(rolling, (*self.by, TIME), self.aggregates, extra)
 
 
-class Slides(Memories):
+class Slides(SeveralStates):
     """The events of one shard that a window may still need: one result for each time of a key, when the watermark has passed it."""
 
     def __init__(self, spec: SlidingSpec) -> None:

@@ -62,7 +62,7 @@ def words(event: Event) -> str:
     known = f" ({facts})" if facts else ""
     if event["state"] == "firing":
         return f"alert {event['alert']!r} of job {event['job']!r}: {event['message']}{known}"
-    return f"alert {event['alert']!r} of job {event['job']!r} is over{known}"
+    return f"alert {event['alert']!r} of job {event['job']!r} has ended{known}"
 
 
 def _post(address: Secret, event: Event) -> None:

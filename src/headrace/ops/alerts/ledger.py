@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.disk import PosixLock
-from headrace.core.replacing import replace_text
+from headrace.core.files.disk import PosixLock
+from headrace.core.files.replacing import replace_text
 from headrace.jobs.directory import JobDirectory
 from headrace.ops.alerts.measured import Facts
 from headrace.plan.alerts import Alert
@@ -27,7 +27,7 @@ _FAR = 60.0
 
 
 @dataclass
-class Ledger:
+class AlertLedger:
     """What is known of the alerts of one job."""
 
     holding: dict[str, float] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Ledger:
     """The job whose samples they are; one that was reset counts from the beginning."""
 
     def judge(self, job: str, alerts: Sequence[Alert], facts: Facts, channels: Sequence[str]) -> None:
-        """Note which alerts begin to fire and which are over."""
+        """Record which alerts begin to fire and which have ended."""
         now = facts["at"] or 0.0
         for alert in alerts:
             if not alert.holds(facts):
@@ -79,8 +79,8 @@ class Ledger:
 
 
 @contextmanager
-def held(place: JobDirectory) -> Iterator[Ledger | None]:
-    """The ledger, for whoever comes first; None while another process has it. It is written when the block ends."""
+def held(place: JobDirectory) -> Iterator[AlertLedger | None]:
+    """The ledger, for the first process that opens it; None while another one has it. It is written when the block ends."""
     lock = PosixLock(place.path / _LOCK)
     taken = lock.acquire(wait=False)
     try:
@@ -93,13 +93,13 @@ def held(place: JobDirectory) -> Iterator[Ledger | None]:
         lock.rest()
 
 
-def ledger_of(place: JobDirectory) -> Ledger:
+def ledger_of(place: JobDirectory) -> AlertLedger:
     """The ledger as it was last written."""
     file = place.path / _FILE
-    return Ledger(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else Ledger()
+    return AlertLedger(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else AlertLedger()
 
 
-def write(place: JobDirectory, ledger: Ledger) -> None:
+def write(place: JobDirectory, ledger: AlertLedger) -> None:
     replace_text(place.path / _FILE, json.dumps(asdict(ledger)))
 
 

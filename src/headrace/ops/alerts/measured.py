@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.checkpoint.journal import COMMITS, entry
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.description import JobDescription
 from headrace.jobs.facts.last_run import LastRun
 from headrace.jobs.facts.listing import listed
@@ -21,8 +21,8 @@ _LATELY, _HOUR = 300.0, 3_600.0
 def measured(place: JobDirectory, log: Log, description: JobDescription, now: float) -> Facts:
     """A job at one moment: facts, and totals from which `changed` learns what is new."""
     found, run, plan, record = listed(place, log), LastRun.of(place), place.committed_plan(), place.record()
-    books = None if record is None else Books(log, place.name, record, place.books)
-    totals, kept = ([], []) if books is None else (books.totals(), books.state())
+    accounting = None if record is None else JobAccounting(log, place.name, record, place.accounting)
+    totals, kept = ([], []) if accounting is None else (accounting.totals(), accounting.state())
     streams = {step.name for step in description.steps if step.kind == "stream"}
     outputs = {output.name for output in description.outputs}
     progress = run.progress if run is not None and found.state == "running" else {}

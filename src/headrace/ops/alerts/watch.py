@@ -18,7 +18,7 @@ from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.description import JobDescription, read_description
 from headrace.log import Log
 from headrace.ops.alerts.channels import Channels
-from headrace.ops.alerts.ledger import Ledger, held, ledger_of, moment, write
+from headrace.ops.alerts.ledger import AlertLedger, held, ledger_of, moment, write
 from headrace.ops.alerts.measured import changed, measured
 from headrace.plan.alerts import BUILT_IN, Alert
 
@@ -93,7 +93,7 @@ def jobs_in(home: Path) -> list[JobDirectory]:
     return [JobDirectory(home, path.name) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
 
 
-def _tell(place: JobDirectory, ledger: Ledger, channels: Channels) -> None:
+def _tell(place: JobDirectory, ledger: AlertLedger, channels: Channels) -> None:
     for event in list(ledger.untold):
         for channel in [channel for channel in event["to"] if channel in channels.names]:
             try:

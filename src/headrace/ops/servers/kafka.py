@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError
-from headrace.core.jars import fetch_jars, read_lock
+from headrace.core.files.jars import fetch_jars, read_lock
 from headrace.ops.servers.programs import java
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 
 # The JVM options of Kafka's own start script.
 _JVM_OPTIONS = ["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true"]
@@ -28,7 +28,7 @@ appender.console.layout.pattern = [%d] %p %m (%c)%n
 """
 
 
-class KafkaServer(Server):
+class KafkaServer(LoopbackServer):
     """One broker that is also its controller, with its data in a temporary directory (or in `directory`, which is kept).
 
     Topics must be created, with replication factor 1. The address stays the same over kill and restart.

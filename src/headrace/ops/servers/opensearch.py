@@ -10,9 +10,9 @@ from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from headrace.core.jars import fetch_jars, read_lock
+from headrace.core.files.jars import fetch_jars, read_lock
 from headrace.ops.servers.programs import as_other_user, java, other_user
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 
 _PROGRAM = "org.opensearch.bootstrap.OpenSearch"
 # The JVM options of OpenSearch's own start script: it has a security manager, which must be allowed.
@@ -28,7 +28,7 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-class OpenSearchServer(Server):
+class OpenSearchServer(LoopbackServer):
     """One node, its data in a temporary directory (or in `directory`, which is kept).
 
     Started by root, it runs as another user, since OpenSearch refuses root. The address stays the same over kill and restart.

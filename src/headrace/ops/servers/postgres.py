@@ -12,12 +12,12 @@ from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
 from headrace.ops.servers.programs import as_other_user, other_user, refuse_unreachable
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 
 _STILL_HELD = "pre-existing shared memory block"
 
 
-class PostgresServer(Server):
+class PostgresServer(LoopbackServer):
     """One server with one database, its data in a temporary directory (or in `directory`, which is kept).
 
     Started by root, it runs as another user, since PostgreSQL refuses root. The address stays the same over kill and restart.

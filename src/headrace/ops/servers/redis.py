@@ -8,10 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace.core.errors import SettingsError
-from headrace.ops.servers.server import Server
+from headrace.ops.servers.server import LoopbackServer
 
 
-class RedisServer(Server):
+class RedisServer(LoopbackServer):
     """One server that keeps what it has acknowledged over a kill, its data in a temporary directory (or in `directory`, which is kept).
 
     with RedisServer() as server:

@@ -18,7 +18,7 @@ from headrace.ops.servers.ports import free_ports
 from headrace.ops.servers.process import ServerProcess
 
 
-class Server(ABC):
+class LoopbackServer(ABC):
     """A server with its data in a temporary directory (or in `directory`, which is kept). Its address stays the same over restarts."""
 
     name: ClassVar[str]

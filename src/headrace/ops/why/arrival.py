@@ -7,14 +7,14 @@ from datetime import timedelta
 
 from headrace.core.clock import to_datetime
 from headrace.core.durations import spelled
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
 
 # A stream is silent from here on.
 _SILENT = timedelta(minutes=1)
 
 
-def no_input(facts: Facts) -> Iterator[Finding]:
+def no_input(facts: JobFacts) -> Iterator[Finding]:
     """No record arrived for a while. For streams of other systems, the last epochs tell."""
     for stream in facts.streams:
         remedy = f"look at what writes it; headrace tail {stream.name} shows its records"

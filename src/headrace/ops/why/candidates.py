@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.engine.packet import Packet
-from headrace.engine.program import Program
+from headrace.engine.program.program import Program
 from headrace.log import Log
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import BEGINNING, LATEST, EpochTime
@@ -21,7 +21,7 @@ NO_TIME = EpochTime(1, BEGINNING, BEGINNING)
 _CHUNK = 20_000
 
 
-class Candidates:
+class CandidateSearch:
     """Looks for records of a program's streams; `wanted` are columns of the view's key with their values."""
 
     def __init__(self, program: Program, log: Log, wanted: Mapping[str, pa.Scalar]) -> None:

@@ -11,7 +11,7 @@ from headrace.core.errors import PlanError
 from headrace.engine.hot_keys import HotKey
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.described_time import rebuilt
 from headrace.jobs.facts.description import DescribedOutput, DescribedStep, JobDescription, read_description
 from headrace.jobs.facts.last_run import LastRun
@@ -20,7 +20,7 @@ from headrace.jobs.facts.report import hot_keys
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.operators.event_time.epoch_time import BEGINNING, END
-from headrace.operators.event_time.watermark import Progress
+from headrace.operators.event_time.watermark import StreamTime
 from headrace.plan.watermarks import Watermark
 
 
@@ -33,7 +33,7 @@ class StreamEnd:
 
 
 @dataclass(frozen=True)
-class Facts:
+class JobFacts:
     """A job at one moment. `view` and `key` are what the user asks about; None for all."""
 
     listed: Listed
@@ -74,7 +74,7 @@ class Facts:
         return {step.name: rebuilt(step.watermark) for step in known if step.watermark is not None}
 
     @cached_property
-    def progress(self) -> Mapping[str, Progress]:
+    def progress(self) -> Mapping[str, StreamTime]:
         """The event time of each stream at the last committed epoch."""
         return {} if self.plan is None else self.plan.progress
 
@@ -106,14 +106,14 @@ class Facts:
         return StreamEnd(records, max(moments, default=None))
 
 
-def facts_of(place: JobDirectory, log: Log | None, now: int, *, view: str | None = None, key: str | None = None) -> Facts:
+def facts_of(place: JobDirectory, log: Log | None, now: int, *, view: str | None = None, key: str | None = None) -> JobFacts:
     """Read the facts of a job; a view that it does not have is refused."""
     description, record = read_description(place.path), place.record()
     if view is not None and description is not None and view not in {output.name for output in description.outputs}:
         names = ", ".join(output.name for output in description.outputs) or "none"
         raise PlanError(f"job {place.name!r} has no view or sink {view!r}", hint=f"it has: {names}")
-    return Facts(
+    return JobFacts(
         listed(place, log), description, log, now, LastRun.of(place), place.committed_plan(),
-        Books(log, place.name, record, place.books).totals() if log is not None and record is not None else [],
+        JobAccounting(log, place.name, record, place.accounting).totals() if log is not None and record is not None else [],
         hot_keys(log, place.name) if log is not None else [], view, key,
     )  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
 from headrace.plan.topics import dead_topic
 
 
-def filtered(facts: Facts) -> Iterator[Finding]:
+def filtered(facts: JobFacts) -> Iterator[Finding]:
     """A step let no record pass."""
     streams = ", ".join(stream.name for stream in facts.streams)
     for row in facts.counts():
@@ -24,7 +24,7 @@ def filtered(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def dead_letters(facts: Facts) -> Iterator[Finding]:
+def dead_letters(facts: JobFacts) -> Iterator[Finding]:
     """Records could not be read or computed."""
     streams = ", ".join(dead_topic(stream.name) for stream in facts.streams)
     for row in facts.counts():
@@ -39,7 +39,7 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def hot_key(facts: Facts) -> Iterator[Finding]:
+def hot_key(facts: JobFacts) -> Iterator[Finding]:
     """One key has most of the records of a step that has all records of a key on one shard."""
     names = {step.name for step in facts.steps}
     for hot in facts.hot:

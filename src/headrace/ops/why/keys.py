@@ -7,16 +7,16 @@ from difflib import get_close_matches
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import schema
 from headrace.core.errors import PlanError
-from headrace.core.schema import schema
 from headrace.jobs.facts.description import DescribedOutput
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
 
 
-def wrong_key(facts: Facts) -> Iterator[Finding]:
+def wrong_key(facts: JobFacts) -> Iterator[Finding]:
     """The requested key is not in a view."""
     if facts.key is None or facts.log is None:
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from headrace.core.columns.schema import schema
 from headrace.core.durations import spelled
-from headrace.core.schema import schema
 from headrace.log.errors import UnknownTopic
 from headrace.log.tail import Tail, tail
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
-from headrace.plan.sides import late_names
+from headrace.plan.side_streams import late_names
 from headrace.plan.topics import late_topic
 
 # A step with a larger share of late records has a watermark that does not fit.
@@ -20,7 +20,7 @@ _MANY = 0.01
 _NEWEST = 1_000
 
 
-def late(facts: Facts) -> Iterator[Finding]:
+def late(facts: JobFacts) -> Iterator[Finding]:
     """Records arrived after their windows had closed."""
     for row in facts.counts():
         if not row["late"] or row["late"] < _MANY * row["in"]:
@@ -39,7 +39,7 @@ def late(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _by_how_much(facts: Facts, step: str) -> timedelta | None:
+def _by_how_much(facts: JobFacts, step: str) -> timedelta | None:
     """How far the watermark was past the end of a missed window, at most, for the newest late records of a step."""
     found = []
     for stream in facts.streams:

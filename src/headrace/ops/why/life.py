@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
 
 _START = "start it: headrace run app.py"
 
 
-def not_running(facts: Facts) -> Iterator[Finding]:
+def not_running(facts: JobFacts) -> Iterator[Finding]:
     """A job that does not run emits nothing."""
     found, name = facts.listed, facts.listed.job
     if found.state == "never ran":
@@ -35,7 +35,7 @@ def not_running(facts: Facts) -> Iterator[Finding]:
         yield Finding("not running", f"job {name!r} is stopped{waiting}", found.since, remedy=_START)
 
 
-def starting(facts: Facts) -> Iterator[Finding]:
+def starting(facts: JobFacts) -> Iterator[Finding]:
     """A job that runs and has committed nothing yet."""
     if facts.listed.state == "running" and facts.plan is None:
         yield Finding(
@@ -48,7 +48,7 @@ def starting(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def complete(facts: Facts) -> Iterator[Finding]:
+def complete(facts: JobFacts) -> Iterator[Finding]:
     """An input that was declared complete closes every window, and all that comes later is late."""
     if _ended(facts):
         waiting = f"; {facts.listed.lag:,} records came since" if facts.listed.lag else ""
@@ -61,5 +61,5 @@ def complete(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _ended(facts: Facts) -> int:
+def _ended(facts: JobFacts) -> int:
     return 0 if facts.plan is None else facts.plan.ended

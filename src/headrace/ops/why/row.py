@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headrace.core.errors import JobError, PlanError
 from headrace.engine.accounting import ENDS, Accounting
-from headrace.engine.compiler import compiled
 from headrace.engine.planning.epoch_plan import EpochPlan
+from headrace.engine.program.compiler import compiled
 from headrace.engine.runner import Runner
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
@@ -20,9 +20,9 @@ from headrace.log.errors import UnknownTopic
 from headrace.operators.changes import net_changes
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import BEGINNING, LATEST, EpochTime
-from headrace.ops.why.candidates import APPENDED, Candidates
+from headrace.ops.why.candidates import APPENDED, CandidateSearch
 from headrace.plan.plan import Plan, View
-from headrace.plan.sides import late_names
+from headrace.plan.side_streams import late_names
 from headrace.plan.topics import late_topic
 
 # What says how often a row was emitted depends on epochs, which are not those of the job.
@@ -112,7 +112,7 @@ class _Replay:
     def records(self, wanted: Mapping[str, pa.Scalar], rows: Sequence[Row]) -> Iterator[RecordStory]:
         found = []
         for source in self._plan.sources:
-            candidates = Candidates(self._program, self._log, wanted).of(source.name, self._reached.positions[source.name])
+            candidates = CandidateSearch(self._program, self._log, wanted).of(source.name, self._reached.positions[source.name])
             late = self._late(source.name)
             found += [(row[APPENDED], source.name, row, late) for row in self._inside(source.name, candidates, rows).to_dicts()]
         for _, stream, row, late in sorted(found, key=lambda one: (one[0], one[1], one[2][PARTITION], one[2][OFFSET])):

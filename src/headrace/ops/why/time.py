@@ -13,7 +13,7 @@ from headrace.jobs.facts.description import DescribedStep
 from headrace.operators.event_time.epoch_time import END
 from headrace.operators.event_time.lateness_histogram import chosen_bound
 from headrace.operators.event_time.watermark import held_by
-from headrace.ops.why.facts import Facts
+from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
 from headrace.plan.watermarks import Bounded, Watermark
 
@@ -21,7 +21,7 @@ from headrace.plan.watermarks import Bounded, Watermark
 _BEHIND = timedelta(seconds=10)
 
 
-def watermark_held(facts: Facts) -> Iterator[Finding]:
+def watermark_held(facts: JobFacts) -> Iterator[Finding]:
     """One partition, or a stream without records, keeps the watermark behind all others."""
     if facts.plan is None or facts.plan.watermark == END:
         return
@@ -46,7 +46,7 @@ def watermark_held(facts: Facts) -> Iterator[Finding]:
         yield _held(fact, holder.stream, rule, to_datetime(reach.seen_at))
 
 
-def window_open(facts: Facts) -> Iterator[Finding]:
+def window_open(facts: JobFacts) -> Iterator[Finding]:
     """A window whose end the watermark has not reached has no result on time yet."""
     if facts.plan is None or facts.plan.watermark == END:
         return
@@ -85,7 +85,7 @@ def _held(fact: str, stream: str, rule: Watermark, since: datetime | None) -> Fi
     return Finding("watermark held", fact, since, why, remedy, stream)
 
 
-def _before(facts: Facts, step: DescribedStep) -> list[DescribedStep]:
+def _before(facts: JobFacts, step: DescribedStep) -> list[DescribedStep]:
     """The steps that a step depends on."""
     known, wanted = {found.name: found for found in facts.steps}, list(step.reads)
     found = []
@@ -96,7 +96,7 @@ def _before(facts: Facts, step: DescribedStep) -> list[DescribedStep]:
     return found
 
 
-def _streams_of(facts: Facts, step: DescribedStep) -> list[str]:
+def _streams_of(facts: JobFacts, step: DescribedStep) -> list[str]:
     return [before.name for before in _before(facts, step) if before.kind == "stream" and before.name in facts.rules]
 
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import data_type
 from headrace.core.errors import PlanError
-from headrace.core.schema import data_type
-from headrace.plan.aggregates.nodes import Call
+from headrace.plan.aggregates.nodes import TypedCall
 from headrace.plan.aggregates.rules import RULES, SAME_AS, Given
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.evolution.canonical import digest
 from headrace.plan.expressions import AGGREGATES, check, parse
 from headrace.plan.expressions.aggregates import AggregateCall, parse_aggregate
-from headrace.plan.nodes import Named
+from headrace.plan.nodes import NamedExpression
 
 # These are the same over distinct values.
 _DISTINCT_ALREADY = ("min", "max", "bool_and", "bool_or", "collect_set", "approx_count_distinct")
@@ -24,14 +24,14 @@ _DISTINCT_IS = {"count": "count_distinct", "collect_list": "collect_set"}
 
 def aggregation(
     outputs: Mapping[str, str], columns: pa.Schema, where: str | None, own: Mapping[str, Aggregate] | None = None
-) -> tuple[tuple[Call, ...], tuple[Named, ...]]:
+) -> tuple[tuple[TypedCall, ...], tuple[NamedExpression, ...]]:
     """The calls that named aggregate expressions need, each once, and the expressions over their results.
 
     `own` are the user's aggregate functions by their names in lower case.
     """
     if not outputs:
         raise PlanError("agg() without an aggregate", hint='name at least one: agg(views="count(*)")', where=where)
-    calls: dict[str, Call] = {}
+    calls: dict[str, TypedCall] = {}
     named: list[tuple[str, str]] = []
     for name, text in outputs.items():
         parsed = parse_aggregate(text, where, frozenset(own or ()))
@@ -44,10 +44,10 @@ def aggregation(
     results = pa.schema([pa.field(call.placeholder, call.type) for call in calls.values()])
     # In an order of their own: the order in which they are written does not change the state.
     ordered = tuple(calls[placeholder] for placeholder in sorted(calls))
-    return ordered, tuple(Named(name, check(parse(text, where), results)) for name, text in named)
+    return ordered, tuple(NamedExpression(name, check(parse(text, where), results)) for name, text in named)
 
 
-def _call(call: AggregateCall, columns: pa.Schema, own: Mapping[str, Aggregate], where: str | None) -> Call:
+def _call(call: AggregateCall, columns: pa.Schema, own: Mapping[str, Aggregate], where: str | None) -> TypedCall:
     function = _distinct(call, where) if call.distinct else SAME_AS.get(call.function, call.function)
     arguments = tuple(check(argument, columns) for argument in call.arguments)
     condition = check(call.filter, columns) if call.filter is not None else None
@@ -63,7 +63,7 @@ def _call(call: AggregateCall, columns: pa.Schema, own: Mapping[str, Aggregate],
             f"{call.name}: {call.function} is not an aggregate Headrace computes", hint=f"known: {', '.join(known)}", where=where
         )
     ruled = rule(given)
-    made = Call(ruled.function, "", ruled.arguments, condition, ruled.type, ruled.options, given.own, call.name)
+    made = TypedCall(ruled.function, "", ruled.arguments, condition, ruled.type, ruled.options, given.own, call.name)
     # By what it computes: the columns of its state identify it, whatever its name and its place.
     identity = digest(made.function, made.arguments, made.filter, made.options, made.type, made.own)
     return replace(made, placeholder=f"_a{identity}")

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Typed
-from headrace.plan.nodes import FactsOnly, Memory, Named, Step
-from headrace.plan.tables import row_a_key
+from headrace.plan.nodes import FactsOnly, NamedExpression, StateSummary, Step
+from headrace.plan.tables.latest import row_a_key
 from headrace.plan.windows.emit import ACCUMULATING, DISCARDING, ON_TIME, RETRACTING, Emit
 from headrace.plan.windows.kinds import Window
 
@@ -24,7 +24,7 @@ Options = tuple[bool | int | float, ...]
 
 
 @dataclass(frozen=True)
-class Call:
+class TypedCall:
     """One aggregate call of an aggregation: the arguments are typed over the input's columns, `options` are constants.
 
     `own` computes it if it is the user's; `written` is the call as the user wrote it.
@@ -50,8 +50,8 @@ class Aggregation(Step):
     stateful: ClassVar[bool] = True
 
     by: tuple[str, ...]
-    calls: tuple[Call, ...]
-    outputs: tuple[Named, ...]
+    calls: tuple[TypedCall, ...]
+    outputs: tuple[NamedExpression, ...]
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Aggregation(Step):
             yield from () if call.filter is None else (call.filter,)
 
     @property
-    def results(self) -> tuple[Named, ...]:
+    def results(self) -> tuple[NamedExpression, ...]:
         return self.outputs
 
     @property
@@ -156,8 +156,8 @@ class WindowAggregate(Aggregation):
         return f"{self.window}{by}: {self.computes}{self.emit}"
 
     @property
-    def memory(self) -> Memory:
-        return self.window.memory(self.kept, self.emit)
+    def state_summary(self) -> StateSummary:
+        return self.window.state_summary(self.kept, self.emit)
 
 
 @dataclass(frozen=True)
@@ -199,5 +199,5 @@ class GroupAggregate(Aggregation):
         return True
 
     @property
-    def memory(self) -> Memory:
+    def state_summary(self) -> StateSummary:
         return row_a_key(self.ttl)

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import data_type, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import data_type, type_name
 from headrace.plan.aggregates.nodes import Options
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Typed

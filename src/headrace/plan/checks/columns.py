@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import type_name
 from headrace.plan.nodes import Node
 from headrace.plan.reserved import reserved
 

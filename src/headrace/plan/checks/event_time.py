@@ -10,8 +10,8 @@ from headrace.core.errors import PlanError
 from headrace.plan.aggregates.nodes import Aggregation
 from headrace.plan.expressions.terms import Field
 from headrace.plan.nodes import Node, Source
-from headrace.plan.previous import WithPrevious
 from headrace.plan.steps import Explode, Select, Transform
+from headrace.plan.tables.previous import WithPrevious
 
 
 def refuse_a_ttl_of_no_time(node: Node) -> None:

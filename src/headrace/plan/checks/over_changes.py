@@ -12,7 +12,7 @@ from headrace.plan.checks.nondeterministic import nondeterministic_expressions, 
 from headrace.plan.nodes import Node, upstream
 from headrace.plan.sinks import Target
 from headrace.plan.steps import ToStream, Transform
-from headrace.plan.top import Top
+from headrace.plan.tables.top import Top
 from headrace.plan.windows.emit import RETRACTING
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared, declared_type, unit_of
 from headrace.core.errors import PlanError
-from headrace.core.schema import declared, declared_type, unit_of
 from headrace.plan.nodes import Source
 
 

@@ -42,10 +42,10 @@ def digest(*parts: Any) -> str:
 
 def canonical(value: Any) -> str:
     """What a value is, as a text."""
-    return _Writer().written(value)
+    return _CanonicalWriter().written(value)
 
 
-class _Writer:
+class _CanonicalWriter:
     def __init__(self) -> None:
         # A function may refer to itself, and an object to its owner.
         self._open: list[int] = []

@@ -49,7 +49,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Decisions:
     """All decisions on a changed app, and where the state of each of its steps comes from."""
 
     decisions: tuple[Decision, ...] = ()
@@ -80,7 +80,7 @@ class Changes:
         return "\n".join(str(decision) for decision in self.decisions)
 
 
-def compared(before: Described, after: Described) -> Changes:
+def compared(before: Described, after: Described) -> Decisions:
     """What a job that runs one plan has to do to run another."""
     return _Comparison(before, after).changes()
 
@@ -93,7 +93,7 @@ class _Comparison:
         self._snapshots: list[str] = []
         self._emptied: list[str] = []
 
-    def changes(self) -> Changes:
+    def changes(self) -> Decisions:
         self._match()
         steps = [self._step(step) for step in self._after.steps]
         steps += [
@@ -102,7 +102,7 @@ class _Comparison:
             if step.name not in self._states.values() and self._former(step) is None
         ]
         decisions = (*self._foreign(), *self._sources(), *steps, *self._outputs())
-        return Changes(decisions, self._states, self._dropped, tuple(self._snapshots), tuple(self._emptied))
+        return Decisions(decisions, self._states, self._dropped, tuple(self._snapshots), tuple(self._emptied))
 
     def _match(self) -> None:
         """Find for each step the state that it can go on with: its own, or that of a step that computes the same."""

@@ -16,7 +16,7 @@ from headrace.plan.joins.remote_lookup import RemoteLookup
 from headrace.plan.nodes import Node, Source, upstream
 from headrace.plan.plan import Output, Plan, Sink
 from headrace.plan.process import Process
-from headrace.plan.sides import Side
+from headrace.plan.side_streams import SideStream
 from headrace.plan.steps import Transform
 
 # Not part of what a node computes, or what it reads, which has a fingerprint itself.
@@ -99,9 +99,9 @@ class Fingerprints:
         return kept | {"by": [[field.name, field.type] for field in keys]}
 
     @_fields.register
-    def _(self, node: Side) -> dict[str, Any]:
+    def _(self, node: SideStream) -> dict[str, Any]:
         """Late records and dead letters come from all steps of a stream."""
-        beyond = self._plan.beyond_sides
+        beyond = self._plan.beyond_side_streams
         steps = [
             one for one in self._plan.nodes if one.name not in beyond and node.source.name in {before.name for before in upstream(one)}
         ]

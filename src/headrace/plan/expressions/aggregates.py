@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from headrace.core.errors import PlanError
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression, parse
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import Call, Column, Node, Star
-from headrace.plan.expressions.problems import unknown_name
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Star, SyntaxNode
+from headrace.plan.expressions.syntax.problems import unknown_name
 
 # `first(x) ignore nulls` is `first(x, true)`.
 _WITH_NULLS = ("first", "last", "any_value", "first_value", "last_value")
@@ -33,7 +33,7 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
-class Aggregation:
+class SplitAggregate:
     """The `calls` to aggregate, each once, and `finish`, which computes the result from their placeholders."""
 
     text: str
@@ -41,7 +41,7 @@ class Aggregation:
     calls: tuple[AggregateCall, ...]
 
 
-def parse_aggregate(text: str, where: str | None = None, functions: frozenset[str] = frozenset()) -> Aggregation:
+def parse_aggregate(text: str, where: str | None = None, functions: frozenset[str] = frozenset()) -> SplitAggregate:
     """Read an aggregate expression; `functions` are names of aggregates beyond Spark's own.
 
     >>> aggregation = parse_aggregate("sum(amount) / count(*)")
@@ -55,7 +55,7 @@ def parse_aggregate(text: str, where: str | None = None, functions: frozenset[st
     found = list(_outermost(root, known))
     if not found:
         raise _none_there(text, root, known, where)
-    calls: dict[Node, AggregateCall] = {}
+    calls: dict[SyntaxNode, AggregateCall] = {}
     finish, end = "", 0
     for node in found:
         key = _without_case(node)
@@ -63,28 +63,28 @@ def parse_aggregate(text: str, where: str | None = None, functions: frozenset[st
             calls[key] = _call(node, text, where, f"_aggregate_{len(calls)}", known)
         finish += text[end : node.span.start] + f"`{calls[key].placeholder}`"
         end = node.span.end
-    aggregation = Aggregation(text, parse(finish + text[end:], where), tuple(calls.values()))
+    aggregation = SplitAggregate(text, parse(finish + text[end:], where), tuple(calls.values()))
     _refuse_loose_columns(aggregation, where)
     return aggregation
 
 
-def _outermost(node: Node, known: frozenset[str]) -> Iterator[Call]:
+def _outermost(node: SyntaxNode, known: frozenset[str]) -> Iterator[FunctionCall]:
     """Aggregate calls, in the order of the text."""
-    if isinstance(node, Call) and node.name in known:
+    if isinstance(node, FunctionCall) and node.name in known:
         yield node
         return
     for child in node.children():
         yield from _outermost(child, known)
 
 
-def _call(node: Call, text: str, where: str | None, placeholder: str, known: frozenset[str]) -> AggregateCall:
+def _call(node: FunctionCall, text: str, where: str | None, placeholder: str, known: frozenset[str]) -> AggregateCall:
     for inner in (part for child in node.children() for part in child.walk()):
-        if isinstance(inner, Call) and inner.name in known:
+        if isinstance(inner, FunctionCall) and inner.name in known:
             raise PlanError(f"{inner.name}(...) is inside {node.name}(...)", why="an aggregate of an aggregate has no rows", where=where)
         if isinstance(inner, Star):
             raise PlanError(f'{node.name}(...) cannot take "*"', hint="only count(*) can", where=where)
 
-    def part(child: Node) -> Expression:
+    def part(child: SyntaxNode) -> Expression:
         return parse(text[child.span.start : child.span.end], where)
 
     arguments = tuple(part(argument) for argument in node.arguments)
@@ -102,15 +102,15 @@ def _call(node: Call, text: str, where: str | None, placeholder: str, known: fro
     )
 
 
-def _none_there(text: str, root: Node, known: frozenset[str], where: str | None) -> PlanError:
-    called = next((node.name for node in root.walk() if isinstance(node, Call) and node.name.isidentifier()), None)
+def _none_there(text: str, root: SyntaxNode, known: frozenset[str], where: str | None) -> PlanError:
+    called = next((node.name for node in root.walk() if isinstance(node, FunctionCall) and node.name.isidentifier()), None)
     hint = "write for example count(*) or sum(amount)"
     if called is not None:
         hint = unknown_name("aggregate", called, sorted(known))[1]
     return PlanError(f"{text!r} contains no aggregate", why="many rows must become one value", hint=hint, where=where)
 
 
-def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
+def _refuse_loose_columns(aggregation: SplitAggregate, where: str | None) -> None:
     placeholders = {call.placeholder for call in aggregation.calls}
     loose = [name for name in aggregation.finish.columns if name not in placeholders]
     if loose:
@@ -122,13 +122,13 @@ def _refuse_loose_columns(aggregation: Aggregation, where: str | None) -> None:
         )
 
 
-def _without_case(node: Call) -> Node:
+def _without_case(node: FunctionCall) -> SyntaxNode:
     """The call with its column names in lower case: Spark does not distinguish Amount from amount."""
 
-    def lowered(part: Node) -> Node:
-        if isinstance(part, Column):
-            return Column(part.span, tuple(name.lower() for name in part.parts))
-        if isinstance(part, Call):
+    def lowered(part: SyntaxNode) -> SyntaxNode:
+        if isinstance(part, ColumnName):
+            return ColumnName(part.span, tuple(name.lower() for name in part.parts))
+        if isinstance(part, FunctionCall):
             condition = None if part.filter is None else lowered(part.filter)
             return replace(part, arguments=tuple(lowered(argument) for argument in part.arguments), filter=condition)
         return part

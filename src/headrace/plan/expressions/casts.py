@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, NULL, STRING, TIMESTAMP_NTZ
-from headrace.plan.expressions.nodes import Interval, Kind
+from headrace.plan.expressions.syntax.nodes import Interval, Kind
 
 SAME_PLACES = 15
 _FLOAT_TEXT = "the digits of a floating number in text depend on Spark's Java version"

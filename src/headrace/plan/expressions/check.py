@@ -12,13 +12,25 @@ from headrace.plan.expressions import kinds
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
 from headrace.plan.expressions.functions import FUNCTIONS
-from headrace.plan.expressions.nodes import Call, Case, Cast, Column, Foreign, Interval, Kind, Literal, Member, Named, Node
 from headrace.plan.expressions.optimizer import NeverFolds, optimized
-from headrace.plan.expressions.problems import nearest, unknown_name
 from headrace.plan.expressions.rules.collections import field_of
 from headrace.plan.expressions.rules.places import OWN
 from headrace.plan.expressions.site import RULES, LeftToSpark, Rule, Site
-from headrace.plan.expressions.terms import Apply, Constant, Field, Remote, Term
+from headrace.plan.expressions.syntax.nodes import (
+    Case,
+    Cast,
+    ColumnName,
+    Foreign,
+    FunctionCall,
+    Interval,
+    Kind,
+    Literal,
+    Member,
+    NamedArgument,
+    SyntaxNode,
+)
+from headrace.plan.expressions.syntax.problems import nearest, unknown_name
+from headrace.plan.expressions.terms import Apply, Constant, Field, SparkTerm, Term
 from headrace.plan.expressions.unfused import UNFUSED
 
 # Spark treats these as functions where there is no such column.
@@ -63,7 +75,7 @@ def check(expression: Expression, schema: pa.Schema) -> Typed:
         term = optimized(term)
     except NeverFolds as problem:
         raise PlanError(str(problem), hint="write the sum of the constants yourself", where=expression.where) from problem
-    reason = next((part.reason for part in term.walk() if isinstance(part, Remote) and part.reason), "")
+    reason = next((part.reason for part in term.walk() if isinstance(part, SparkTerm) and part.reason), "")
     if not reason and term.kind == Interval.MONTH:
         reason = "a result of months is left to Spark"
     if reason:
@@ -99,8 +111,8 @@ class _Checker:
         self._where = expression.where
         self._schema = schema
 
-    def term(self, node: Node) -> Term:
-        if isinstance(node, Column):
+    def term(self, node: SyntaxNode) -> Term:
+        if isinstance(node, ColumnName):
             return self._column(node)
         if isinstance(node, Literal):
             return Constant(node.kind, node.value is None, self._written(node), node.value)
@@ -113,27 +125,33 @@ class _Checker:
             if node.otherwise is None:
                 parts.append(Constant(kinds.NULL, True, "null", None))
             return self._call("case", node, parts)
-        if isinstance(node, Call):
+        if isinstance(node, FunctionCall):
             return self._call(node.name, node, self._arguments(node))
         if isinstance(node, Foreign) and node.gathers:
             raise self._site(node, "").refuse(f"{node.what} reads many rows, and this is evaluated for each row", _OF_MANY)
         if isinstance(node, Foreign):
             for part in node.children():
                 self.term(part)
-            return Remote(None, True, self._written(node), f"{node.what} is evaluated by Spark")
+            return SparkTerm(None, True, self._written(node), f"{node.what} is evaluated by Spark")
         raise self._site(node, "").refuse("this cannot be part of an expression", '"*" belongs in select or count(*)')
 
-    def _arguments(self, node: Call) -> list[Term]:
+    def _arguments(self, node: FunctionCall) -> list[Term]:
         if node.name != "struct":
             return [self.term(argument) for argument in node.arguments]
         parts: list[Term] = []
         for place, argument in enumerate(node.arguments, 1):
-            operand = argument.operand if isinstance(argument, Named) else argument
-            name = argument.name if isinstance(argument, Named) else operand.parts[-1] if isinstance(operand, Column) else f"col{place}"
+            operand = argument.operand if isinstance(argument, NamedArgument) else argument
+            name = (
+                argument.name
+                if isinstance(argument, NamedArgument)
+                else operand.parts[-1]
+                if isinstance(operand, ColumnName)
+                else f"col{place}"
+            )
             parts += [Constant(kinds.STRING, False, name, name), self.term(operand)]
         return parts
 
-    def _column(self, node: Column) -> Term:
+    def _column(self, node: ColumnName) -> Term:
         found = [field for field in self._schema if field.name.lower() == node.name.lower()]
         if len(found) > 1:
             names = ", ".join(field.name for field in found)
@@ -154,41 +172,41 @@ class _Checker:
     def _cast(self, node: Cast) -> Term:
         operand = self.term(node.operand)
         site = self._site(node, "try_cast" if node.safe else "cast")
-        term = site.cast(operand, node.kind) if operand.kind is not None else Remote(node.kind, True, site.written, "", (operand,))
+        term = site.cast(operand, node.kind) if operand.kind is not None else SparkTerm(node.kind, True, site.written, "", (operand,))
         if not node.safe or not isinstance(term, Apply) or term is operand:
             return term
         return Apply(node.kind, True, site.written, "try", (term,))
 
-    def _call(self, name: str, node: Node, terms: list[Term]) -> Term:
+    def _call(self, name: str, node: SyntaxNode, terms: list[Term]) -> Term:
         if name in AGGREGATES:
             raise self._site(node, name).refuse(
                 f"{name}(...) combines many rows, and this is evaluated for each row", "aggregates belong in agg(...)"
             )
         if name in UNFUSED:
             kind, reason = UNFUSED[name]
-            return Remote(kind, True, self._written(node), f"function {name} is evaluated by Spark: {reason}", tuple(terms))
+            return SparkTerm(kind, True, self._written(node), f"function {name} is evaluated by Spark: {reason}", tuple(terms))
         if name not in RULES:
             self._refuse_an_unknown(name, node)
-            return Remote(None, True, self._written(node), f"function {name} is evaluated by Spark", tuple(terms))
+            return SparkTerm(None, True, self._written(node), f"function {name} is evaluated by Spark", tuple(terms))
         return self._ruled(node, RULES[name], terms, name)
 
-    def _refuse_an_unknown(self, name: str, node: Node) -> None:
+    def _refuse_an_unknown(self, name: str, node: SyntaxNode) -> None:
         # Signs and pairs of words belong to the grammar.
         if name.isidentifier() and name not in FUNCTIONS:
             near = nearest(name, FUNCTIONS | OWN)
             own = "functions of your own run in transform(...) and process(...)"
             raise self._site(node, name).refuse(f"Spark SQL has no function {name!r}", f"did you mean {near!r}? {own}" if near else own)
 
-    def _ruled(self, node: Node, rule: Rule, terms: list[Term], name: str = "field") -> Term:
+    def _ruled(self, node: SyntaxNode, rule: Rule, terms: list[Term], name: str = "field") -> Term:
         if any(term.kind is None for term in terms):
-            return Remote(None, True, self._written(node), "", tuple(terms))
+            return SparkTerm(None, True, self._written(node), "", tuple(terms))
         try:
             return rule(self._site(node, name), tuple(terms))
         except LeftToSpark as decision:
-            return Remote(decision.kind, True, self._written(node), decision.reason, tuple(terms))
+            return SparkTerm(decision.kind, True, self._written(node), decision.reason, tuple(terms))
 
-    def _site(self, node: Node, name: str) -> Site:
+    def _site(self, node: SyntaxNode, name: str) -> Site:
         return Site(name, node, self._text, self._where)
 
-    def _written(self, node: Node) -> str:
+    def _written(self, node: SyntaxNode) -> str:
         return self._text[node.span.start : node.span.end]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.core.errors import PlanError
-from headrace.plan.expressions.foreign import foreign
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import Call, Column, Node
+from headrace.plan.expressions.syntax.foreign import foreign
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, SyntaxNode
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Expression:
     """
 
     text: str = field(compare=False)
-    root: Node
+    root: SyntaxNode
     where: str | None = field(default=None, compare=False)
 
     @property
@@ -26,7 +26,7 @@ class Expression:
         """The columns it reads, as written, each once, in the order of the text."""
         names: dict[str, str] = {}
         for node in self.root.walk():
-            if isinstance(node, Column):
+            if isinstance(node, ColumnName):
                 names.setdefault(node.name.lower(), node.name)
         return tuple(names.values())
 
@@ -50,7 +50,7 @@ def parse(text: str, where: str | None = None) -> Expression:
             raise
         root = other
     for node in root.walk():
-        if isinstance(node, Call) and (node.distinct or node.filter is not None or node.ignores_nulls):
+        if isinstance(node, FunctionCall) and (node.distinct or node.filter is not None or node.ignores_nulls):
             raise PlanError(
                 f"{node.name}(...) with distinct, filter or ignore nulls is an aggregate",
                 why=f"{text!r} is evaluated for each row on its own",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP, type_name
-from headrace.plan.expressions.nodes import Interval, Kind
+from headrace.core.columns.schema import TIMESTAMP, type_name
+from headrace.plan.expressions.syntax.nodes import Interval, Kind
 
 BOOLEAN, STRING, BINARY, DATE, NULL = pa.bool_(), pa.string(), pa.binary(), pa.date32(), pa.null()
 TINYINT, SMALLINT, INT, BIGINT = pa.int8(), pa.int16(), pa.int32(), pa.int64()

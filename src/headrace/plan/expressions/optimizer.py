@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import DATE
 from headrace.plan.expressions.terms import Apply, Constant, Term

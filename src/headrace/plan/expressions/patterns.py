@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from headrace.plan.expressions.nodes import Scalar
+from headrace.plan.expressions.syntax.nodes import Scalar
 
 LINE_END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])$"
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import quoted
 from headrace.core.errors import PlanError
-from headrace.core.schema import quoted
 from headrace.plan.expressions.expression import Expression, parse
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import Column, Member, Star
-from headrace.plan.expressions.problems import unknown_name
-from headrace.plan.expressions.tokens import Token, tokens
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, Member, Star
+from headrace.plan.expressions.syntax.problems import unknown_name
+from headrace.plan.expressions.syntax.tokens import Token, tokens
 
 Named = tuple[str, Expression]
 
@@ -81,7 +81,7 @@ def _star(text: str, where: str | None) -> Expression | None:
 
 
 def _own_name(expression: Expression) -> str:
-    if isinstance(expression.root, Column):
+    if isinstance(expression.root, ColumnName):
         return expression.root.parts[-1]
     if isinstance(expression.root, Member):
         return expression.root.name

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.casts import cast_reason, castable, total
-from headrace.plan.expressions.nodes import Interval, Kind, Node, Scalar
-from headrace.plan.expressions.problems import type_error
-from headrace.plan.expressions.terms import Apply, Constant, Remote, Term
+from headrace.plan.expressions.syntax.nodes import Interval, Kind, Scalar, SyntaxNode
+from headrace.plan.expressions.syntax.problems import type_error
+from headrace.plan.expressions.terms import Apply, Constant, SparkTerm, Term
 
 
 class LeftToSpark(Exception):
@@ -27,7 +27,7 @@ class Site:
     """One call in the user's text."""
 
     name: str
-    node: Node
+    node: SyntaxNode
     text: str
     where: str | None
 
@@ -55,7 +55,7 @@ class Site:
             raise self.refuse(f"{term.text} is {_a(term.kind)}, not {_a(kind)}")
         reason = cast_reason(term.kind, kind)
         if reason is not None:
-            return Remote(kind, term.nullable, term.text, reason, (term,))
+            return SparkTerm(kind, term.nullable, term.text, reason, (term,))
         return Apply(kind, term.nullable or not total(term.kind, kind), term.text, "cast", (term,))
 
     def wants(self, term: Term, kind: Kind) -> Term:

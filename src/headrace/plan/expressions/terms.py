@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headrace.plan.expressions.nodes import Kind, Scalar
+from headrace.plan.expressions.syntax.nodes import Kind, Scalar
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Apply(Term):
 
 
 @dataclass(frozen=True)
-class Remote(Term):
+class SparkTerm(Term):
     """A part that only Spark evaluates, with the reason."""
 
     reason: str

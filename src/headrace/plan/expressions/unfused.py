@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions.kinds import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP_NTZ
 
 _LAST_DIGIT = "Java's and the processor's mathematics differ in the last digit"

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import type_name
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import type_name
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.joins.lookup import refuse_another_key
-from headrace.plan.nodes import Memory, Node
-from headrace.plan.tables import ToTable
+from headrace.plan.nodes import Node, StateSummary
+from headrace.plan.tables.latest import ToTable
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class AsOfJoin(Join):
         return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}"
 
     @property
-    def memory(self) -> Memory:
-        return Memory(
+    def state_summary(self) -> StateSummary:
+        return StateSummary(
             "records that wait for the watermark, and the versions of each key",
             f"versions until {spelled(self.history)} after the next one, the last of a key for ever",
         )

@@ -9,7 +9,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import Typed
 from headrace.plan.joins.join import INNER, KINDS, LEFT, Join
-from headrace.plan.nodes import Memory, Node
+from headrace.plan.nodes import Node, StateSummary
 
 ALL_MATCHES, FIRST, LAST = "all", "first", "last"
 
@@ -73,11 +73,11 @@ class IntervalJoin(Join):
         return f"{self.sides.words}, right from {spelled(self.before)} before to {spelled(self.after)} after{picked}{where}"
 
     @property
-    def memory(self) -> Memory:
+    def state_summary(self) -> StateSummary:
         both = spelled(self.before + self.after)
         left = both if self.sides.keeps_right else spelled(self.after)
         right = both if self.left_waits else spelled(self.before)
-        return Memory("the rows of both sides", f"left {left}, right {right} after a row's time")
+        return StateSummary("the rows of both sides", f"left {left}, right {right} after a row's time")
 
     def _refuse_picks(self) -> None:
         if self.pick not in (ALL_MATCHES, FIRST, LAST):

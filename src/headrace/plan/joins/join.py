@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.names import Names, listed
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
-from headrace.core.names import Names, listed
-from headrace.core.schema import type_name
 from headrace.plan.nodes import Node, column
 
 LEFT, RIGHT = "left", "right"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
-from headrace.plan.nodes import Memory, Node
+from headrace.plan.nodes import Node, StateSummary
 
 SNAPSHOT = "snapshot"
 
@@ -56,8 +56,8 @@ class TableLookup(Join):
         return f"{self.sides.words}, current row{', the whole table on every shard' if self.broadcast else ''}"
 
     @property
-    def memory(self) -> Memory:
-        return Memory("a copy of the table", f"as many rows as {self.sides.right.name!r} has")
+    def state_summary(self) -> StateSummary:
+        return StateSummary("a copy of the table", f"as many rows as {self.sides.right.name!r} has")
 
 
 def refuse_another_key(join: Join, table: Node) -> None:

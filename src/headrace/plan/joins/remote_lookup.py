@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import ddl
 from headrace.plan.joins.join import INNER, LEFT
-from headrace.plan.nodes import Memory, Step
+from headrace.plan.nodes import StateSummary, Step
 
 
 @runtime_checkable
@@ -26,7 +26,7 @@ class Answering(Protocol):
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteFunction:
     """A function from an Arrow table of keys to rows, and how it is called.
 
     A call has at most `batch` keys and may take `timeout`; `parallel` calls run at a time. One that raises or takes longer is repeated
@@ -60,7 +60,7 @@ class RemoteLookup(Step):
     returns: pa.Schema = field(compare=False)
     how: str
     ttl: timedelta
-    remote: Remote = field(compare=False)
+    remote: RemoteFunction = field(compare=False)
 
     def __post_init__(self) -> None:
         if self.how not in (INNER, LEFT):
@@ -95,5 +95,5 @@ class RemoteLookup(Step):
         return f"{self.how} lookup on {equal} in {self.remote}, which returns ({ddl(self.returns)})"
 
     @property
-    def memory(self) -> Memory:
-        return Memory("the answer for each key", f"{spelled(self.ttl)} after it was asked for, by the wall clock")
+    def state_summary(self) -> StateSummary:
+        return StateSummary("the answer for each key", f"{spelled(self.ttl)} after it was asked for, by the wall clock")

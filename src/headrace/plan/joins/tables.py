@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import KINDS, Join
-from headrace.plan.nodes import Memory, Node
+from headrace.plan.nodes import Node, StateSummary
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class TableJoin(Join):
         return f"{self.sides.words}, of tables"
 
     @property
-    def memory(self) -> Memory:
-        return Memory("the rows of both tables", " and ".join(f"as many as {node.name!r} has" for node in self.inputs))
+    def state_summary(self) -> StateSummary:
+        return StateSummary("the rows of both tables", " and ".join(f"as many as {node.name!r} has" for node in self.inputs))
 
 
 def is_table(node: Node) -> bool:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
-from headrace.core.schema import quoted, type_name
 from headrace.plan.aggregates.checked import aggregation
-from headrace.plan.aggregates.nodes import Call as AggregateCall
+from headrace.plan.aggregates.nodes import TypedCall as AggregateCall
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import AGGREGATES, Typed, check, parse
-from headrace.plan.expressions.grammar import Grammar
-from headrace.plan.expressions.nodes import Call, Column, Literal, Node, Star
-from headrace.plan.expressions.problems import type_error, unknown_name
+from headrace.plan.expressions.syntax.grammar import Grammar
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Literal, Star, SyntaxNode
+from headrace.plan.expressions.syntax.problems import type_error, unknown_name
 
 FIRST, LAST, PREVIOUS, AGGREGATE, NUMBER, CLASSIFIER = "first", "last", "prev", "aggregate", "match_number", "classifier"
 _WHOLE, _SO_FAR = "final", "running"
@@ -95,7 +95,7 @@ class Scope:
 
 def parse_formula(text: str, scope: Scope) -> Formula:
     """Read an expression over matched rows."""
-    return _Reader(text, scope).formula()
+    return _FormulaReader(text, scope).formula()
 
 
 def parse_condition(text: str, scope: Scope, role: str) -> Formula:
@@ -110,19 +110,19 @@ def parse_condition(text: str, scope: Scope, role: str) -> Formula:
 class _Grammar(Grammar):
     """Spark's expressions, with `A.*` as an argument and `final` or `running` before a call."""
 
-    def _item(self, named: bool) -> Node:
+    def _item(self, named: bool) -> SyntaxNode:
         return self.star() or super()._item(named)
 
-    def _worded(self) -> Node:
+    def _worded(self) -> SyntaxNode:
         start = self.token.start
         if self.token.says(_WHOLE, _SO_FAR) and self.after().kind == "word" and self.after(2).says("("):
             word = self.take().text.lower()
             call = super()._worded()
-            return Call(self.since(start), word, (call,))
+            return FunctionCall(self.since(start), word, (call,))
         return super()._worded()
 
 
-class _Reader:
+class _FormulaReader:
     def __init__(self, text: str, scope: Scope) -> None:
         self._text, self._scope = text, scope
         self._aggregates = AGGREGATES | set(scope.own)
@@ -140,11 +140,11 @@ class _Reader:
         columns = pa.schema([*self._scope.columns, *(pa.field(value.placeholder, value.type) for value in values)])
         return Formula(self._text, self._checked(written + self._text[end:], columns), values)
 
-    def _replacements(self, node: Node) -> Iterator[tuple[Node, str]]:
+    def _replacements(self, node: SyntaxNode) -> Iterator[tuple[SyntaxNode, str]]:
         """The outermost values of the match, in the order of the text, and what stands for each."""
-        if isinstance(node, Call) and (node.name in _OURS or node.name in self._aggregates):
+        if isinstance(node, FunctionCall) and (node.name in _OURS or node.name in self._aggregates):
             yield node, quoted(self._kept(self._value(node), node).placeholder)
-        elif isinstance(node, Column) and (variable := self._scope.variable(node.name)) is not None:
+        elif isinstance(node, ColumnName) and (variable := self._scope.variable(node.name)) is not None:
             inner = self._inner(node, variable)
             if variable == self._scope.current:
                 yield node, inner
@@ -157,14 +157,14 @@ class _Reader:
             for child in node.children():
                 yield from self._replacements(child)
 
-    def _value(self, node: Call) -> Value:
+    def _value(self, node: FunctionCall) -> Value:
         whole = not self._scope.all_rows and self._scope.current is None
         if node.name in (_WHOLE, _SO_FAR):
             if self._scope.current is not None and node.name == _WHOLE:
                 raise self._refuse(node, "final stands in a condition of a row", "a condition sees the rows matched so far, no later ones")
             whole = node.name == _WHOLE
             inner = node.arguments[0]
-            if not isinstance(inner, Call) or inner.name not in (FIRST, LAST, *self._aggregates):
+            if not isinstance(inner, FunctionCall) or inner.name not in (FIRST, LAST, *self._aggregates):
                 raise self._refuse(node, f"{node.name} stands before first, last and aggregates", None)
             node = inner
         if node.name in (FIRST, LAST):
@@ -175,11 +175,11 @@ class _Reader:
             return self._of_match(node)
         return self._aggregated(node, whole)
 
-    def _navigated(self, node: Call, whole: bool) -> Value:
+    def _navigated(self, node: FunctionCall, whole: bool) -> Value:
         variable, row, offset = self._row_and_offset(node)
         return Value(node.name, "", pa.null(), variable, row, offset, whole=whole)
 
-    def _previous(self, node: Call) -> Value:
+    def _previous(self, node: FunctionCall) -> Value:
         if self._scope.current is None:
             raise self._refuse(node, "prev(...) stands outside of define", "last(A.x, 1) is the value of the matched row before the last")
         variable, row, offset = self._row_and_offset(node)
@@ -188,13 +188,13 @@ class _Reader:
             raise self._refuse(node, f"prev(...) of {variable}", hint)
         return Value(PREVIOUS, "", pa.null(), None, row, 1 if len(node.arguments) == 1 else offset)
 
-    def _of_match(self, node: Call) -> Value:
+    def _of_match(self, node: FunctionCall) -> Value:
         if node.arguments or self._scope.current is not None:
             raise self._refuse(node, f"{node.name}() takes nothing and stands in measures", None)
         kind = pa.int64() if node.name == NUMBER else pa.string()
         return Value(node.name, "", kind)
 
-    def _aggregated(self, node: Call, whole: bool) -> Value:
+    def _aggregated(self, node: FunctionCall, whole: bool) -> Value:
         variable, written = self._unqualified(node)
         calls, _ = aggregation({"value": written}, self._scope.columns, self._scope.where, self._scope.own)
         call = replace(calls[0], written=self._text[node.span.start : node.span.end])
@@ -202,7 +202,7 @@ class _Reader:
             self._refuse_spark(typed)
         return Value(AGGREGATE, "", call.type, variable, call=call, whole=whole)
 
-    def _row_and_offset(self, node: Call) -> tuple[str | None, Typed, int]:
+    def _row_and_offset(self, node: FunctionCall) -> tuple[str | None, Typed, int]:
         if not 1 <= len(node.arguments) <= 2 or node.distinct or node.filter is not None or node.ignores_nulls:
             raise self._refuse(node, f"{node.name} takes a value and a number of rows", f"{node.name}(amount), {node.name}(amount, 1)")
         variable, written = self._unqualified(node.arguments[0])
@@ -214,19 +214,19 @@ class _Reader:
             offset = number.value
         return variable, self._checked(written), offset
 
-    def _unqualified(self, node: Node) -> tuple[str | None, str]:
+    def _unqualified(self, node: SyntaxNode) -> tuple[str | None, str]:
         """Whose rows an argument is about, and its text without the name of that variable."""
-        found: list[tuple[Node, str | None, str]] = []
+        found: list[tuple[SyntaxNode, str | None, str]] = []
         for part in node.walk():
-            if part is not node and isinstance(part, Call) and (part.name in _OURS or part.name in self._aggregates):
+            if part is not node and isinstance(part, FunctionCall) and (part.name in _OURS or part.name in self._aggregates):
                 raise self._refuse(
                     part, f"{part.name}(...) stands inside another value of the match", "each of them is of rows as they came"
                 )
             if isinstance(part, Star):
-                if len(part.below) != 1 or not isinstance(node, Call) or node.name != "count" or node.distinct:
+                if len(part.below) != 1 or not isinstance(node, FunctionCall) or node.name != "count" or node.distinct:
                     raise self._refuse(part, "only count takes all columns", "count(A.*)")
                 found.append((part, self._known(part, part.below[0]), "*"))
-            elif isinstance(part, Column):
+            elif isinstance(part, ColumnName):
                 variable = self._scope.variable(part.name)
                 written = self._text[part.span.start : part.span.end] if variable is None else self._inner(part, variable)
                 found.append((part, variable, written))
@@ -240,14 +240,14 @@ class _Reader:
             end = part.span.end
         return next(iter(names), None), written + self._text[end : node.span.end]
 
-    def _known(self, node: Node, name: str) -> str:
+    def _known(self, node: SyntaxNode, name: str) -> str:
         variable = self._scope.variable(name)
         if variable is None:
             fact, hint = unknown_name("variable", name, self._scope.variables)
             raise self._refuse(node, fact, hint)
         return variable
 
-    def _inner(self, node: Column, variable: str) -> str:
+    def _inner(self, node: ColumnName, variable: str) -> str:
         if len(node.parts) == 1:
             raise self._refuse(
                 node, f"{variable} is a variable of the pattern, not a column", f"name a column of its row: {variable}.amount"
@@ -268,7 +268,7 @@ class _Reader:
                 where=self._scope.where,
             )
 
-    def _kept(self, value: Value, node: Node) -> Value:
+    def _kept(self, value: Value, node: SyntaxNode) -> Value:
         """The value under its placeholder: the same one for the same value."""
         kind = value.row.type if value.row is not None else value.type
         key = (value.kind, value.variable, value.row, value.offset, value.call and replace(value.call, placeholder=""), value.whole)
@@ -280,5 +280,5 @@ class _Reader:
         )
         return self._values.setdefault(key, named)
 
-    def _refuse(self, node: Node, what: str, hint: str | None) -> PlanError:
+    def _refuse(self, node: SyntaxNode, what: str, hint: str | None) -> PlanError:
         return type_error(self._text, node.span, what, self._scope.where, hint)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from headrace.core.errors import PlanError
-from headrace.plan.expressions.problems import marked
-from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, Part, Repeat, Variable
+from headrace.plan.expressions.syntax.problems import marked
+from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
 _TOKEN = re.compile(r"(?P<blank>\s+)|(?P<number>\d+)|(?P<name>[^\W\d]\w*)|(?P<sign>\{-|-\}|[(){}|*+?,^$!])")
 # Every order of the parts is written out: of six that is 720.
@@ -24,21 +24,21 @@ class _Token:
     start: int
 
 
-def parse_pattern(text: str, where: str | None = None) -> Part:
+def parse_pattern(text: str, where: str | None = None) -> PatternPart:
     """Read a pattern; `where` is the user's file and line, for errors.
 
     >>> parse_pattern("A{2,}? (B | C)").children()[0]
     Repeat(part=Variable(name='A'), least=2, most=None, greedy=False)
     """
-    return _Reader(text, where).pattern()
+    return _PatternReader(text, where).pattern()
 
 
-def permuted(parts: tuple[Part, ...]) -> Part:
+def permuted(parts: tuple[PatternPart, ...]) -> PatternPart:
     """All orders of some parts; the order in which they are written is preferred."""
     return Choice(tuple(Chain(order) for order in permutations(parts)))
 
 
-class _Reader:
+class _PatternReader:
     def __init__(self, text: str, where: str | None) -> None:
         if not isinstance(text, str):
             raise PlanError(f"pattern={text!r} is no pattern", hint='write it as text: pattern="A{3,} B"', where=where)
@@ -46,7 +46,7 @@ class _Reader:
         self._tokens = self._read()
         self._next = 0
 
-    def pattern(self) -> Part:
+    def pattern(self) -> PatternPart:
         part = self._choice()
         if self._token.kind != "end":
             raise self._wrong("expected another part or the end")
@@ -66,21 +66,21 @@ class _Reader:
             )
         return part
 
-    def _choice(self) -> Part:
+    def _choice(self) -> PatternPart:
         options = [self._chain()]
         while self._accept("|"):
             options.append(self._chain())
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _chain(self) -> Part:
-        parts: list[Part] = []
+    def _chain(self) -> PatternPart:
+        parts: list[PatternPart] = []
         while self._token.kind == "name" or self._token.text in ("(", "^", "$", "!", "{-"):
             parts.append(self._repeated())
         if not parts:
             raise self._wrong("expected a variable, a group or !")
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
-    def _repeated(self) -> Part:
+    def _repeated(self) -> PatternPart:
         start, part = self._token.start, self._primary()
         if self._token.text not in ("*", "+", "?", "{"):
             return part
@@ -114,7 +114,7 @@ class _Reader:
     def _number(self) -> int | None:
         return int(self._take().text) if self._token.kind == "number" else None
 
-    def _primary(self) -> Part:
+    def _primary(self) -> PatternPart:
         token = self._take()
         if token.text == "^":
             return Beginning()
@@ -132,13 +132,13 @@ class _Reader:
             return self._permute(token)
         return Variable(token.text)
 
-    def _closed(self, sign: str) -> Part:
+    def _closed(self, sign: str) -> PatternPart:
         part = self._choice()
         if not self._accept(sign):
             raise self._wrong(f"expected {sign!r}")
         return part
 
-    def _permute(self, token: _Token) -> Part:
+    def _permute(self, token: _Token) -> PatternPart:
         self._take()
         parts = [self._choice()]
         while self._accept(","):

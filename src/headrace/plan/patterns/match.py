@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import FactsOnly, Memory, Step
+from headrace.plan.nodes import FactsOnly, StateSummary, Step
 from headrace.plan.patterns.formulas import Formula
-from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, Part, Repeat, Variable
+from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
 PAST_LAST, NEXT_ROW, TO_FIRST, TO_LAST = "past last row", "next row", "first", "last"
 ONE, ALL = "one", "all"
@@ -42,7 +42,7 @@ class Pattern:
     """
 
     text: str
-    root: Part
+    root: PatternPart
     define: tuple[tuple[str, Formula], ...]
     within: timedelta
     relaxed: bool
@@ -119,8 +119,8 @@ class Match(Step):
         return f"match by {', '.join(self.by)} {self.pattern}, after a match {self.after}, {shown}{said}"
 
     @property
-    def memory(self) -> Memory:
-        return Memory(
+    def state_summary(self) -> StateSummary:
+        return StateSummary(
             "records that wait for the watermark, and those that may be part of a match", f"{spelled(self.pattern.within)} after a record"
         )
 
@@ -170,7 +170,7 @@ class Match(Step):
                 )
 
 
-def _absences(part: Part, behind: bool) -> list[tuple[Absent, bool]]:
+def _absences(part: PatternPart, behind: bool) -> list[tuple[Absent, bool]]:
     """Every absence, and whether a row of the pattern may follow it."""
     if isinstance(part, Absent):
         return [(part, behind)]
@@ -184,7 +184,7 @@ def _absences(part: Part, behind: bool) -> list[tuple[Absent, bool]]:
     return [found for child in part.children() for found in _absences(child, behind or (again and part.rows > 0))]
 
 
-def _begins_with_absence(part: Part) -> bool:
+def _begins_with_absence(part: PatternPart) -> bool:
     """Whether an absence may stand before the first row."""
     if isinstance(part, Absent):
         return True

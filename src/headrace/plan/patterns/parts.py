@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
+class PatternPart:
     """A part of a pattern."""
 
-    def children(self) -> tuple[Part, ...]:
+    def children(self) -> tuple[PatternPart, ...]:
         return ()
 
-    def walk(self) -> Iterator[Part]:
+    def walk(self) -> Iterator[PatternPart]:
         yield self
         for child in self.children():
             yield from child.walk()
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Variable(Part):
+class Variable(PatternPart):
     """One row for which the condition of the variable is true."""
 
     name: str
@@ -45,24 +45,24 @@ class Variable(Part):
 
 
 @dataclass(frozen=True)
-class Absent(Part):
-    """No such row until the next matched one, or until the time of the match is over; without a name, no row at all (`$`)."""
+class Absent(PatternPart):
+    """No such row until the next matched one, or until the time of the match has passed; without a name, no row at all (`$`)."""
 
     name: str | None
 
 
 @dataclass(frozen=True)
-class Beginning(Part):
+class Beginning(PatternPart):
     """`^`: no row of the key before, as far back as `within`."""
 
 
 @dataclass(frozen=True)
-class Chain(Part):
+class Chain(PatternPart):
     """Parts one after the other."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PatternPart, ...]
 
-    def children(self) -> tuple[Part, ...]:
+    def children(self) -> tuple[PatternPart, ...]:
         return self.parts
 
     @property
@@ -71,12 +71,12 @@ class Chain(Part):
 
 
 @dataclass(frozen=True)
-class Choice(Part):
+class Choice(PatternPart):
     """One of several; an earlier one is preferred."""
 
-    options: tuple[Part, ...]
+    options: tuple[PatternPart, ...]
 
-    def children(self) -> tuple[Part, ...]:
+    def children(self) -> tuple[PatternPart, ...]:
         return self.options
 
     @property
@@ -85,18 +85,18 @@ class Choice(Part):
 
 
 @dataclass(frozen=True)
-class Repeat(Part):
+class Repeat(PatternPart):
     """A part `least` to `most` times, without an upper limit if `most` is None; greedy prefers more, reluctant fewer.
 
     A repetition beyond `least` that has no row is the last one.
     """
 
-    part: Part
+    part: PatternPart
     least: int
     most: int | None
     greedy: bool = True
 
-    def children(self) -> tuple[Part, ...]:
+    def children(self) -> tuple[PatternPart, ...]:
         return (self.part,)
 
     @property
@@ -109,12 +109,12 @@ class Repeat(Part):
 
 
 @dataclass(frozen=True)
-class Excluded(Part):
+class Excluded(PatternPart):
     """A part whose rows are matched and left out where all rows are shown."""
 
-    part: Part
+    part: PatternPart
 
-    def children(self) -> tuple[Part, ...]:
+    def children(self) -> tuple[PatternPart, ...]:
         return (self.part,)
 
     @property

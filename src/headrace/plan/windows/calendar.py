@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import Memory
+from headrace.plan.nodes import StateSummary
 from headrace.plan.windows.emit import Emit
 from headrace.plan.windows.kinds import Window
 
@@ -61,10 +61,10 @@ class Calendar(Window):
     def reach(self) -> timedelta:
         return timedelta(0)
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         length = f"1 {self.unit}" if self.count == 1 else self._length
         more = f" and {spelled(kept)}" if kept else ""
-        return Memory(f"a row a key and {self._length}", f"{length}{more} behind the watermark")
+        return StateSummary(f"a row a key and {self._length}", f"{length}{more} behind the watermark")
 
     @property
     def _length(self) -> str:

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.counts import counts
 from headrace.core.durations import microseconds, spelled
 from headrace.core.errors import PlanError
-from headrace.core.schema import TIMESTAMP
-from headrace.plan.nodes import FactsOnly, Memory
+from headrace.plan.nodes import FactsOnly, StateSummary
 from headrace.plan.windows.emit import Emit
 
 BOUNDS = (pa.field("window_start", TIMESTAMP), pa.field("window_end", TIMESTAMP))
@@ -50,7 +50,7 @@ class Window(ABC):
         return _NOTHING
 
     @abstractmethod
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         """The state of windows that may be corrected for the time `kept` and emit such panes."""
 
 
@@ -88,11 +88,11 @@ class Hopping(Window):
     def reach(self) -> timedelta:
         return self.size
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         bound = f"{spelled(self.size + kept)} behind the watermark"
         if emit.in_panes or not self.in_panes:
-            return Memory("a row a key and window", bound)
-        return Memory(f"a row a key and pane of {spelled(self._pane)}", bound)
+            return StateSummary("a row a key and window", bound)
+        return StateSummary(f"a row a key and pane of {spelled(self._pane)}", bound)
 
     @property
     def in_panes(self) -> bool:
@@ -134,8 +134,8 @@ class Session(Window):
     def reach(self) -> timedelta:
         return self.gap
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        return Memory("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        return StateSummary("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
         return f"session with gap {spelled(self.gap)}"
@@ -149,8 +149,8 @@ class Global(Window):
     endless: ClassVar[bool] = True
     corrected: ClassVar[bool] = False
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        return Memory("a row a key", "none: as many as there are keys")
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        return StateSummary("a row a key", "none: as many as there are keys")
 
     def __str__(self) -> str:
         return "global"
@@ -166,10 +166,10 @@ class Custom(Window):
         if not callable(self.function):
             raise PlanError(f"custom({self.function!r}) is no function", hint="give one from event times to the starts and ends of windows")
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         """The function alone knows how long a window is."""
         more = f" and {spelled(kept)}" if kept else ""
-        return Memory("a row a key and window", f"the end of its window{more} behind the watermark")
+        return StateSummary("a row a key and window", f"the end of its window{more} behind the watermark")
 
     def __str__(self) -> str:
         return f"windows of {getattr(self.function, '__qualname__', type(self.function).__name__)}"
@@ -193,8 +193,8 @@ class Sliding(Window):
     def reach(self) -> timedelta:
         return self.length
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        return Memory("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        return StateSummary("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
 
     def __str__(self) -> str:
         return f"sliding {spelled(self.length)}"
@@ -226,8 +226,8 @@ class Count(Window):
                 hint="let every= be at most the number of records",
             )
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        return Memory("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        return StateSummary("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
 
     def __str__(self) -> str:
         return f"{self.records} records" if self.every == self.records else f"{self.records} records every {self.every}"

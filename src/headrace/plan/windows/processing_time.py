@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from headrace.plan.nodes import Memory
+from headrace.plan.nodes import StateSummary
 from headrace.plan.windows.emit import Emit
 from headrace.plan.windows.kinds import Hopping, Window
 
@@ -20,9 +20,9 @@ class ProcessingTime(Window):
 
     window: Hopping
 
-    def memory(self, kept: timedelta, emit: Emit) -> Memory:
-        found = self.window.memory(timedelta(0), emit)
-        return Memory(found.state, found.bound.replace("the watermark", "the wall clock"))
+    def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
+        found = self.window.state_summary(timedelta(0), emit)
+        return StateSummary(found.state, found.bound.replace("the watermark", "the wall clock"))
 
     def __str__(self) -> str:
         return f"processing time, {self.window}"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.columns.schema import declared_type
 from headrace.core.errors import SchemaError
-from headrace.core.schema import declared_type
 from headrace.schema.codecs.avro_types import AvroRecord, Types
-from headrace.schema.codecs.cursors import Cursors
+from headrace.schema.codecs.cursors import RecordCursors
 from headrace.schema.codecs.decoded import Decoded, gathered, made, taken
 
 _FRAME = 5
@@ -44,8 +44,8 @@ class AvroCodec:
                 if not taken(column, reader.kind) and (reader.kind, column.type) not in _WIDER:
                     raise SchemaError(
                         f"column {column.name!r} is declared as {declared_type(column)}, its Avro field is {reader.kind}",
-                        hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms); a union needs one type "
-                        "beside null",
+                        hint="declare it so that every value fits: a number as a time says its unit, timestamp(ms); a union needs null "
+                        "and one type",
                     )
 
     def decode(self, values: Sequence[bytes]) -> Decoded:
@@ -68,7 +68,7 @@ class AvroCodec:
         return gathered(self.columns, pieces, bad)
 
     def _of_one(self, record: AvroRecord, values: Sequence[bytes]) -> tuple[pa.Table, np.ndarray, dict[int, str]]:
-        cursors = Cursors(values)
+        cursors = RecordCursors(values)
         found = record.columns(cursors, np.arange(len(values)))
         bad = cursors.problems()
         sound, arrays = cursors.sound, []

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP
-from headrace.schema.codecs.cursors import Cursors
+from headrace.schema.codecs.cursors import RecordCursors
 
 # An item may take no bytes at all (null): then only this bound keeps a wrong count from filling memory.
 _MOST_ITEMS = 100_000
@@ -30,7 +30,7 @@ class AvroReader:
 
     kind: pa.DataType
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         raise TypeError(f"{type(self).__name__} reads nothing")
 
 
@@ -42,7 +42,7 @@ class Number(AvroReader):
     unit: int = 1
     _SIZES: ClassVar = {pa.bool_(): "u1", pa.float32(): "<f4", pa.float64(): "<f8"}
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         if self.kind in self._SIZES:
             size = np.dtype(self._SIZES[self.kind])
             values = np.ascontiguousarray(cursors.fixed(rows, size.itemsize)).view(size).ravel()
@@ -57,7 +57,7 @@ class Number(AvroReader):
 class Text(AvroReader):
     kind = pa.string()
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         return cursors.texts(rows).cast(self.kind)
 
 
@@ -68,7 +68,7 @@ class Blob(AvroReader):
     size: int | None = None
     kind: pa.DataType = field(default_factory=pa.binary)
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         if self.size is None:
             return cursors.blobs(rows).cast(self.kind)
         found = cursors.fixed(rows, self.size)
@@ -82,7 +82,7 @@ class Number10(AvroReader):
     stored: Blob
     kind: pa.DataType
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         numbers = np.array([int.from_bytes(data, "big", signed=True) for data in self.stored.read(cursors, rows).to_pylist()], dtype=object)
         bound = 10**self.kind.precision
         wrong = np.array([abs(number) >= bound for number in numbers], dtype=bool)
@@ -96,7 +96,7 @@ class Enum(AvroReader):
     symbols: tuple[str, ...]
     kind: pa.DataType = field(default_factory=pa.string)
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         found = _choice(cursors, rows, len(self.symbols), "an enum has no such symbol")
         return pa.array(self.symbols, self.kind).take(pa.array(found))
 
@@ -104,7 +104,7 @@ class Enum(AvroReader):
 class Nothing(AvroReader):
     kind = pa.null()
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         return pa.nulls(len(rows))
 
 
@@ -119,7 +119,7 @@ class AvroUnion(AvroReader):
         kinds = [branch.kind for branch in self.branches if not pa.types.is_null(branch.kind)]
         return kinds[0] if len(kinds) == 1 else pa.null()
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         chosen = _choice(cursors, rows, len(self.branches), "a union has no such branch")
         result = pa.nulls(len(rows), self.kind)
         for number, branch in enumerate(self.branches):
@@ -141,10 +141,10 @@ class AvroRecord(AvroReader):
     def kind(self) -> pa.DataType:
         return pa.struct([pa.field(name, reader.kind) for name, reader in self.fields])
 
-    def columns(self, cursors: Cursors, rows: np.ndarray) -> dict[str, pa.Array]:
+    def columns(self, cursors: RecordCursors, rows: np.ndarray) -> dict[str, pa.Array]:
         return {name: reader.read(cursors, rows) for name, reader in self.fields}
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         return pa.StructArray.from_arrays(list(self.columns(cursors, rows).values()), fields=list(self.kind))
 
 
@@ -160,7 +160,7 @@ class Many(AvroReader):
         inner = self.item.kind
         return pa.map_(inner.field(0).type, inner.field(1).type) if self.pairs else pa.list_(pa.field("element", inner))
 
-    def read(self, cursors: Cursors, rows: np.ndarray) -> pa.Array:
+    def read(self, cursors: RecordCursors, rows: np.ndarray) -> pa.Array:
         left = np.zeros(len(rows), dtype=np.int64)
         counts = np.zeros(len(rows), dtype=np.int64)
         open_ = np.arange(len(rows))
@@ -184,7 +184,7 @@ class Many(AvroReader):
             return pa.MapArray.from_arrays(offsets, values.field(0), values.field(1))
         return pa.ListArray.from_arrays(offsets, values, type=self.kind)
 
-    def _block(self, cursors: Cursors, rows: np.ndarray) -> np.ndarray:
+    def _block(self, cursors: RecordCursors, rows: np.ndarray) -> np.ndarray:
         """The number of items in the next block of each record; 0 where there is none."""
         if not len(rows):
             return np.zeros(0, dtype=np.int64)
@@ -197,7 +197,7 @@ class Many(AvroReader):
         return np.where(cursors.sound[rows], counts, 0)
 
 
-def _choice(cursors: Cursors, rows: np.ndarray, count: int, reason: str) -> np.ndarray:
+def _choice(cursors: RecordCursors, rows: np.ndarray, count: int, reason: str) -> np.ndarray:
     chosen = cursors.longs(rows)
     cursors.refuse(rows, (chosen < 0) | (chosen >= count), reason)
     return np.where(cursors.sound[rows], chosen, 0)

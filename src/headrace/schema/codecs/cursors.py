@@ -13,7 +13,7 @@ import pyarrow as pa
 _LONGEST = 10  # bytes of a 64-bit number in groups of seven bits
 
 
-class Cursors:
+class RecordCursors:
     """The position reached in each record, and why some records are bad. Methods take the numbers of records, ascending."""
 
     def __init__(self, records: Sequence[bytes]) -> None:

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from headrace.core.schema import unit_of
-from headrace.core.values import UNFIT, fitted
+from headrace.core.columns.schema import unit_of
+from headrace.core.columns.values import UNFIT, fitted
 
 _PARTS = 8
 Record = TypeVar("Record")

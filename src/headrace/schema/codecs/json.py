@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from headrace.core.schema import unit_of
-from headrace.core.values import UNFIT, fitted
+from headrace.core.columns.schema import unit_of
+from headrace.core.columns.values import UNFIT, fitted
 from headrace.schema.codecs.decoded import Decoded, Refused, apart, gathered
 from headrace.schema.values import json_reader
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from headrace.core.columns.schema import ddl
 from headrace.core.errors import SchemaError
-from headrace.core.schema import ddl
 from headrace.schema.codecs.decoded import Decoded
 
 

@@ -17,8 +17,8 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
+from headrace.core.columns.schema import TIMESTAMP, declared_type, type_name
 from headrace.core.errors import SchemaError
-from headrace.core.schema import TIMESTAMP, declared_type, type_name
 from headrace.schema.codecs.decoded import Decoded, gathered, made, taken
 
 _MOMENT = "google.protobuf.Timestamp"

@@ -13,16 +13,16 @@ from typing import ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from headrace.serve.http.limits import Limits
+from headrace.serve.http.limits import ServerLimits
 
 # Files of the log, of caches, and of the program itself.
 _OWN_FILES = 512
 
 
-class Waiting:
+class IdleConnections:
     """The connections of one server without a request at work, the one that waits longest first."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.most = _affordable(limits.connections)
         self.patience = limits.patience
         self._held: OrderedDict[GuardedProtocol, asyncio.TimerHandle] = OrderedDict()
@@ -51,7 +51,7 @@ class Waiting:
 class GuardedProtocol(H11Protocol):
     """HTTP/1.1 with a bound on the time in which a request must arrive, and on the number of connections."""
 
-    waiting: ClassVar[Waiting]
+    waiting: ClassVar[IdleConnections]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         super().connection_made(transport)
@@ -80,13 +80,13 @@ class GuardedProtocol(H11Protocol):
             self.waiting.add(self)
 
 
-def guarded(limits: Limits) -> type[GuardedProtocol]:
+def guarded(limits: ServerLimits) -> type[GuardedProtocol]:
     """The connections of one server, which share their bounds."""
 
-    class Bounded(GuardedProtocol):
-        waiting = Waiting(limits)
+    class BoundedProtocol(GuardedProtocol):
+        waiting = IdleConnections(limits)
 
-    return Bounded
+    return BoundedProtocol
 
 
 def _affordable(wanted: int) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.connectors.files.feed import Feed, Rows
+from headrace.connectors.files.feed import CheckedRows, Feed
 from headrace.connectors.files.lines import json_lines
-from headrace.core.schema import TIMESTAMP
-from headrace.core.values import column_of
+from headrace.core.columns.schema import TIMESTAMP
+from headrace.core.columns.values import column_of
 from headrace.log import Log, Topic
 from headrace.schema.values import json_reader
 from headrace.serve.http.bodies import parsed
@@ -35,7 +35,7 @@ class Posted:
 
 
 @dataclass
-class Stored:
+class StoredRecords:
     """The number of stored records, of those already stored, and the offsets after them."""
 
     stored: int = 0
@@ -67,13 +67,13 @@ def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]
     return [Posted(content if isinstance(content, list) else [content], identity)]
 
 
-def store(log: Log, topic: str, posts: Iterable[Posted]) -> Stored:
+def store(log: Log, topic: str, posts: Iterable[Posted]) -> StoredRecords:
     """Store records; if one of them does not fit, none is stored."""
     declared = log.topic(topic)
     if not declared.structured:
         raise Problem(409, f"topic {topic!r} holds bytes, no columns", hint="create it with a schema, or use headrace produce")
     tables = [(post, table_of(declared, post)) for post in posts]
-    stored = Stored(next={})
+    stored = StoredRecords(next={})
     assert stored.next is not None
     for post, table in tables:
         if post.identity is None:
@@ -91,7 +91,7 @@ def store(log: Log, topic: str, posts: Iterable[Posted]) -> Stored:
 
 def table_of(topic: Topic, post: Posted) -> pa.Table:
     """The records of a post as columns of a topic, with keys, times and tombstones where records have them."""
-    read = Rows(topic, Feed(), json_reader)
+    read = CheckedRows(topic, Feed(), json_reader)
     rows, wrong = _rows(read, post)
     if wrong:
         raise _unfit(wrong)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """The bounds of a server."""
 
     body: int = 16 * 1024 * 1024

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.serve.http.limits import Limits, Rates
+from headrace.serve.http.limits import Rates, ServerLimits
 from headrace.serve.http.problems import Problem
 from headrace.serve.http.tokens import Role, Tokens
 
@@ -46,7 +46,7 @@ class Rule:
 class Security:
     """Checks each request before a handler sees it."""
 
-    def __init__(self, app: ASGIApp, *, rules: Iterable[Rule], tokens: Tokens, hosts: Iterable[str], limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, *, rules: Iterable[Rule], tokens: Tokens, hosts: Iterable[str], limits: ServerLimits) -> None:
         self._app = app
         self._rules = list(rules)
         self._tokens = tokens

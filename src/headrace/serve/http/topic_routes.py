@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from headrace.core.clock import to_datetime
+from headrace.core.columns.schema import declared
 from headrace.core.errors import HeadraceError
-from headrace.core.schema import declared
 from headrace.log import Topic
 from headrace.log.consumer import place_of
 from headrace.log.errors import UnknownGroup, UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.plan.topics import dead_topic
 from headrace.schema.legible import as_json
 from headrace.serve.arrivals import Asked, arrivals_of
@@ -150,7 +150,7 @@ class TopicRoutes:
             found, looked = list[pa.RecordBatch](), 0
             while sum(batch.num_rows for batch in found) < limit and looked < _LOOKED_AT:
                 room = limit - sum(batch.num_rows for batch in found) if key is None else 10_000
-                batches = cursor.read(Limits(rows=room), names)
+                batches = cursor.read(ReadLimits(rows=room), names)
                 if not batches:
                     break
                 looked += sum(batch.num_rows for batch in batches)

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from headrace.core.schema import ddl
+from headrace.core.columns.schema import ddl
 from headrace.operators.expressions.dtypes import dtype
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of

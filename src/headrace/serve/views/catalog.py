@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.jobs.facts.description import JobDescription, read_description
 
 

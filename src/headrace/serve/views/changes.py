@@ -14,7 +14,7 @@ INSERT, UPDATE, DELETE = "insert", "update", "delete"
 
 
 @dataclass(frozen=True)
-class Changes:
+class ViewChanges:
     """The changes that take a view from epoch `after` to epoch `epoch`: at most one for each key."""
 
     after: int
@@ -28,13 +28,13 @@ class RecentChanges:
     def __init__(self, key: Sequence[str], rows: int) -> None:
         self._key = list(key)
         self._limit = rows
-        self._held: deque[Changes] = deque()
+        self._held: deque[ViewChanges] = deque()
         self._rows = 0
 
-    def add(self, changes: Changes) -> None:
+    def add(self, changes: ViewChanges) -> None:
         if self._held and not changes.frame.height and not self._held[-1].frame.height:
             # Epochs without a change count as one, however many they are.
-            changes = Changes(self._held.pop().after, changes.epoch, changes.frame)
+            changes = ViewChanges(self._held.pop().after, changes.epoch, changes.frame)
         self._held.append(changes)
         self._rows += changes.frame.height
         while self._rows > self._limit and len(self._held) > 1:
@@ -44,14 +44,14 @@ class RecentChanges:
         self._held.clear()
         self._rows = 0
 
-    def since(self, epoch: int) -> Changes | None:
+    def since(self, epoch: int) -> ViewChanges | None:
         """The net changes since an epoch; None if some of them are no longer known."""
         later = [changes for changes in self._held if changes.epoch > epoch]
         if not later or later[0].after > epoch:
             return None
         if len(later) == 1:
             return later[0]
-        return Changes(epoch, later[-1].epoch, net([changes.frame for changes in later], self._key))
+        return ViewChanges(epoch, later[-1].epoch, net([changes.frame for changes in later], self._key))
 
 
 def net(frames: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.schema import type_name
+from headrace.core.columns.schema import type_name
 from headrace.operators.expressions.dtypes import dtype
 from headrace.schema.values import text_reader
 from headrace.serve.http.problems import Problem

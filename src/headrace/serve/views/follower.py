@@ -21,7 +21,7 @@ from headrace.core.errors import HeadraceError
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
-from headrace.log.files.cursor import Cursor, Limits
+from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.serve.views.catalog import Catalog, ServedView
 from headrace.serve.views.memory import give_back
 from headrace.serve.views.table import OFFSET, PARTITION, SEQUENCE, TOMBSTONE, TableSnapshot, ViewTable
@@ -30,7 +30,7 @@ _PAUSE = 0.02
 _DISCOVER_EVERY = 1.0
 _SAVE_EVERY = 2.0
 _LARGE = 100_000
-_CHUNK = Limits(rows=1_000_000, bytes=256 * 1024 * 1024)
+_CHUNK = ReadLimits(rows=1_000_000, bytes=256 * 1024 * 1024)
 _log = logging.getLogger("headrace.serve")
 
 Listener = Callable[[str], None]

@@ -17,7 +17,7 @@ _NAMES = {"json": JSON, "ndjson": NDJSON, "csv": CSV, "arrow": ARROW, "parquet":
 
 
 @dataclass(frozen=True)
-class Format:
+class ResponseFormat:
     """A format by its media type."""
 
     media_type: str
@@ -43,16 +43,16 @@ class Format:
         return f"[{','.join(lines)}]".encode()
 
 
-def accepted(accept: str | None, name: str | None = None) -> Format:
+def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
     """The format that a request asks for, by `?format=` or by its Accept header."""
     if name is not None:
         if name not in _NAMES:
             raise Problem(406, f"format={name!r} is not known", hint=f"one of {', '.join(_NAMES)}")
-        return Format(_NAMES[name])
+        return ResponseFormat(_NAMES[name])
     wanted = [part.split(";")[0].strip() for part in (accept or "*/*").split(",")]
     for kind in wanted:
         if kind in ("*/*", "application/*", JSON):
-            return Format(JSON)
+            return ResponseFormat(JSON)
         if kind in (NDJSON, CSV, ARROW, PARQUET):
-            return Format(kind)
+            return ResponseFormat(kind)
     raise Problem(406, f"none of {accept!r} can be given", hint=f"one of {', '.join(_NAMES.values())}")

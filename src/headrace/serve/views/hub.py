@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from headrace.log import Log
-from headrace.serve.http.limits import Limits
+from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.follower import Followed, Follower
 
@@ -18,7 +18,7 @@ _AWAY = 1.5
 class Hub:
     """The views for handlers."""
 
-    def __init__(self, log: Log, home: Path, cache: Path | None, limits: Limits) -> None:
+    def __init__(self, log: Log, home: Path, cache: Path | None, limits: ServerLimits) -> None:
         self.log, self.home, self.limits = log, home, limits
         self.follower = Follower(log, home, cache, self._moved)
         self.subscribers = 0

@@ -19,7 +19,7 @@ from headrace.core.clock import to_datetime
 from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.schema.legible import as_json
 from headrace.serve.http.problems import Problem
-from headrace.serve.views.changes import DELETE, INSERT, OPERATION, Changes
+from headrace.serve.views.changes import DELETE, INSERT, OPERATION, ViewChanges
 from headrace.serve.views.filters import Query
 from headrace.serve.views.follower import Followed
 from headrace.serve.views.hub import Hub
@@ -36,7 +36,7 @@ AMID = "-"
 
 
 @dataclass(frozen=True)
-class Message:
+class SubscriberMessage:
     """A message of a subscriber. `place` is where it can continue from."""
 
     event: str
@@ -49,9 +49,9 @@ class Subscriptions:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._shared: OrderedDict[tuple[str, int, int], Message | None] = OrderedDict()
+        self._shared: OrderedDict[tuple[str, int, int], SubscriberMessage | None] = OrderedDict()
 
-    async def messages(self, name: str, query: Query, place: str | None) -> AsyncIterator[Message]:
+    async def messages(self, name: str, query: Query, place: str | None) -> AsyncIterator[SubscriberMessage]:
         """The messages of one subscription, until the server closes."""
         hub = self._hub
         begun = await hub.reached(name, 0, _GONE_FOR)
@@ -81,7 +81,7 @@ class Subscriptions:
                 yield message
             epoch = snapshot.epoch
 
-    def _changes(self, followed: Followed, changes: Changes, query: Query) -> Message | None:
+    def _changes(self, followed: Followed, changes: ViewChanges, query: Query) -> SubscriberMessage | None:
         if query.conditions:
             return _told(followed, changes.epoch, _seen(changes.frame, query, followed.view.key))
         shared = (followed.table.topic_id, changes.after, changes.epoch)
@@ -91,11 +91,11 @@ class Subscriptions:
                 self._shared.popitem(last=False)
         return self._shared[shared]
 
-    def _progress(self, followed: Followed, epoch: int) -> Message:
+    def _progress(self, followed: Followed, epoch: int) -> SubscriberMessage:
         mark = self._hub.follower.progress(followed.view.app).watermark
         shown = None if mark is None or not BEGINNING < mark < END else to_datetime(mark).isoformat()
         body = {"type": PROGRESS, "epoch": epoch, "watermark": shown}
-        return Message(PROGRESS, json.dumps(body, separators=(",", ":")), _place(followed, epoch))
+        return SubscriberMessage(PROGRESS, json.dumps(body, separators=(",", ":")), _place(followed, epoch))
 
 
 def _kept(snapshot: TableSnapshot, query: Query) -> pl.DataFrame:
@@ -114,16 +114,16 @@ def _seen(changes: pl.DataFrame, query: Query, key: tuple[str, ...]) -> pl.DataF
     return known.with_columns(pl.when(passes).then(pl.col(OPERATION)).otherwise(pl.lit(DELETE)).alias(OPERATION))
 
 
-def _snapshot(followed: Followed, epoch: int, frame: pl.DataFrame) -> Iterator[Message]:
+def _snapshot(followed: Followed, epoch: int, frame: pl.DataFrame) -> Iterator[SubscriberMessage]:
     for start in range(0, max(frame.height, 1), _PIECE):
         last = start + _PIECE >= frame.height
         rows = ",".join(as_json(frame.slice(start, _PIECE)).to_list()) if frame.height else ""
         flags = f'"first":{json.dumps(start == 0)},"last":{json.dumps(last)}'
         body = f'{{"type":"{SNAPSHOT}","epoch":{epoch},{flags},"rows":[{rows}]}}'
-        yield Message(SNAPSHOT, body, _place(followed, epoch) if last else AMID)
+        yield SubscriberMessage(SNAPSHOT, body, _place(followed, epoch) if last else AMID)
 
 
-def _told(followed: Followed, epoch: int, frame: pl.DataFrame) -> Message | None:
+def _told(followed: Followed, epoch: int, frame: pl.DataFrame) -> SubscriberMessage | None:
     if not frame.height:
         return None
     rows = as_json(frame.select(followed.view.columns.names)).to_list()
@@ -132,7 +132,7 @@ def _told(followed: Followed, epoch: int, frame: pl.DataFrame) -> Message | None
         f'{{"op":"{operation}","partition":{partition},"offset":{offset},"row":{row}}}'
         for (operation, partition, offset), row in zip(places, rows, strict=True)
     )
-    return Message(CHANGES, f'{{"type":"{CHANGES}","epoch":{epoch},"changes":[{told}]}}', _place(followed, epoch))
+    return SubscriberMessage(CHANGES, f'{{"type":"{CHANGES}","epoch":{epoch},"changes":[{told}]}}', _place(followed, epoch))
 
 
 def _epoch_of(place: str | None, followed: Followed) -> int | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.serve.views.catalog import ServedView
-from headrace.serve.views.changes import DELETE, INSERT, OPERATION, UPDATE, Changes, RecentChanges
+from headrace.serve.views.changes import DELETE, INSERT, OPERATION, UPDATE, RecentChanges, ViewChanges
 from headrace.serve.views.prefix_index import PrefixIndexes
 from headrace.serve.views.run_files import RunFiles
 
@@ -28,7 +28,7 @@ _RECENT_ROWS = 200_000
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """One run of rows, and which of them are present."""
 
     serial: int
@@ -52,7 +52,7 @@ class TableSnapshot:
 
     view: ServedView
     epoch: int
-    parts: tuple[Part, ...]
+    parts: tuple[RunPart, ...]
     indexes: PrefixIndexes
 
     @property
@@ -103,11 +103,11 @@ class ViewTable:
         self._saved: tuple[int, dict[int, int]] | None = None
         self._restore()
 
-    def apply(self, records: pl.DataFrame, epoch: int, positions: Mapping[int, int], *, first: bool = False) -> Changes | None:
+    def apply(self, records: pl.DataFrame, epoch: int, positions: Mapping[int, int], *, first: bool = False) -> ViewChanges | None:
         """Apply the changes of a topic up to an epoch; returns them. While the table is first read there are none to report."""
         with self._lock:
             changed = self._put(records) if records.height else self._no_changes()
-            changes = Changes(self.epoch, epoch, changed)
+            changes = ViewChanges(self.epoch, epoch, changed)
             self.epoch, self.positions, self._snapshot = epoch, dict(positions), None
             if first:
                 return None
@@ -118,7 +118,7 @@ class ViewTable:
         """All rows as of the last epoch."""
         with self._lock:
             if self._snapshot is None:
-                parts = tuple(Part(*part) for part in self._state.parts())
+                parts = tuple(RunPart(*part) for part in self._state.parts())
                 self._indexes.keep(part.serial for part in parts)
                 self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes)
             return self._snapshot
@@ -128,7 +128,7 @@ class ViewTable:
         with self._lock:
             return self.epoch, self._state.find(keys)
 
-    def changes_since(self, epoch: int) -> Changes | None:
+    def changes_since(self, epoch: int) -> ViewChanges | None:
         """The net changes since an epoch; None if they are no longer known."""
         with self._lock:
             return self.recent.since(epoch)

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 _STREAMS = 3
 
 
-class Nursery:
+class ForkServer:
     """Listens at a socket for what to run, until the process that started it is gone."""
 
     def __init__(self, listener: socket.socket) -> None:
@@ -154,6 +154,6 @@ if __name__ == "__main__":
         place = Path(listener.getsockname())
         # New clients wait; a signal has no process to reach yet.
         _load()
-        Nursery(listener).serve()
+        ForkServer(listener).serve()
         # Killed processes may have left sockets here, and ending ones may still remove their own.
         shutil.rmtree(place.parent, ignore_errors=True)

@@ -18,29 +18,29 @@ def main() -> int:
     # Spark puts a zip of its own before the installed pyspark, and modules from a zip are compiled again in each process. The path that the
     # job itself was started with leads to the installed one.
     environment = {**os.environ, "PYTHONPATH": os.environ["HEADRACE_WORKER_PATH"]}
-    nursery = _nursery() if arguments[:1] == ["-m"] else None
-    if nursery is None:
+    fork_server = _fork_server() if arguments[:1] == ["-m"] else None
+    if fork_server is None:
         os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606 - what Spark asked for
     directory = os.getcwd()  # noqa: PTH109 - pathlib takes as long to load as all the rest
     asked = json.dumps({"arguments": arguments, "environment": environment, "directory": directory}).encode()
-    socket.send_fds(nursery, [len(asked).to_bytes(4, "big")], [0, 1, 2])
-    nursery.sendall(asked)
-    child = _number(nursery)
+    socket.send_fds(fork_server, [len(asked).to_bytes(4, "big")], [0, 1, 2])
+    fork_server.sendall(asked)
+    child = _number(fork_server)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
-    return _number(nursery)
+    return _number(fork_server)
 
 
-def _nursery() -> socket.socket | None:
+def _fork_server() -> socket.socket | None:
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        found.connect(os.environ["HEADRACE_NURSERY"])
+        found.connect(os.environ["HEADRACE_FORK_SERVER"])
     except (KeyError, OSError):
         return None
     return found
 
 
-def _number(nursery: socket.socket) -> int:
-    answer = nursery.recv(4, socket.MSG_WAITALL)
+def _number(fork_server: socket.socket) -> int:
+    answer = fork_server.recv(4, socket.MSG_WAITALL)
     if len(answer) < 4:
         sys.exit(1)
     return int.from_bytes(answer, "big")

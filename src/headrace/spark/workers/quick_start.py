@@ -46,13 +46,13 @@ def set_python(*, local: bool) -> None:
     os.environ["HEADRACE_WORKER_PATH"] = os.environ.get("PYTHONPATH", "")
     os.environ[DRIVER] = identity(os.getpid())
     if local:
-        os.environ["HEADRACE_NURSERY"] = _nursery()[0]
+        os.environ["HEADRACE_FORK_SERVER"] = _fork_server()[0]
 
 
 @cache
-def _nursery() -> tuple[str, object]:
+def _fork_server() -> tuple[str, object]:
     """Start the fork server of this process, which ends with it; returns its address, and the process."""
-    place = str(Path(tempfile.mkdtemp(prefix="headrace-")) / "nursery")
+    place = str(Path(tempfile.mkdtemp(prefix="headrace-")) / "fork-server")
     environment = {**os.environ, **WORKERS, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}  # as Spark sets it for workers
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(place)
@@ -66,11 +66,11 @@ def _nursery() -> tuple[str, object]:
     return place, process
 
 
-def _end(nursery: subprocess.Popen[bytes]) -> None:
+def _end(fork_server: subprocess.Popen[bytes]) -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # This process is already ending: Ctrl-C could only show a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    nursery.communicate()
+    fork_server.communicate()
 
 
 # The versions of Spark whose protocol between daemon and JVM our daemon was tested with.
@@ -95,7 +95,7 @@ def local_options() -> dict[str, str]:
     return {
         **_daemon(pyspark.__version__),
         # It leaves sockets behind when it is killed: in the fork server's directory they are removed with it.
-        "spark.python.unix.domain.socket.dir": str(Path(os.environ["HEADRACE_NURSERY"]).parent),
+        "spark.python.unix.domain.socket.dir": str(Path(os.environ["HEADRACE_FORK_SERVER"]).parent),
         # It is set for some kinds of workers only, which then have a parent of their own, and start it first.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     }

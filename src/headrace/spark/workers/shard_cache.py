@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from headrace.checkpoint.shard_state import Stored
+    from headrace.checkpoint.shard_state import StoredShard
     from headrace.operators.contract import Stateful
 
 # A worker is not told when a job has ended. One that is only silent for this long reads its state again when it continues.
@@ -17,15 +17,15 @@ _Kept = TypeVar("_Kept")
 
 
 @dataclass
-class Kept:
+class CachedShard:
     """A shard of a level: the decoded state of its operators, and its stored state; both as of the same epoch of a run."""
 
     run: int
     states: dict[str, Stateful]
-    stored: Stored
+    stored: StoredShard
 
 
-class Held(Generic[_Kept]):
+class ShardCache(Generic[_Kept]):
     """The cached shards, by jobs."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,4 +50,4 @@ class Held(Generic[_Kept]):
         return len(self._jobs)
 
 
-held: Held[Kept] = Held()
+cached_shards: ShardCache[CachedShard] = ShardCache()

@@ -15,7 +15,7 @@ from headrace.app import App
 from headrace.core.errors import JobError
 from headrace.engine.accounting import ENDS, REASONS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.testing.chaos import kinds
 from headrace.testing.chaos.comparison import Difference, differences
 from headrace.testing.chaos.generator import Generator
@@ -213,7 +213,7 @@ class Chaos:
         verdict, expected = self._verdict, replayed(self._app, record.shards, self._planned)
         verdict.epochs = len(list(self._planned))
         verdict.taken = taken(self._planned, self._plan.sources)
-        verdict.accounting = Books(self._app.log, self._app.name, record, self._directory.books).totals()
+        verdict.accounting = JobAccounting(self._app.log, self._app.name, record, self._directory.accounting).totals()
         verdict.wrong_accounts = _wrong(verdict.accounting, expected.accounting())
         verdict.outputs = list(differences(self._app, expected))
 

@@ -20,7 +20,7 @@ _LOOK = 0.02
 _PATIENCE = 60.0
 _TAIL = 15
 # A worker is a fork of Spark's daemon, which is a fork of the fork server.
-_NURSERY, _GENERATIONS = "headrace.spark.workers.fork_server", 3
+_FORK_SERVER, _GENERATIONS = "headrace.spark.workers.fork_server", 3
 
 
 class ChaosSubject:
@@ -103,7 +103,7 @@ class ChaosSubject:
 
     def _workers(self) -> list[int]:
         found = processes()
-        return [pid for pid in self._note() if sum(_NURSERY in command for command in _ancestry(pid, found)) == _GENERATIONS]
+        return [pid for pid in self._note() if sum(_FORK_SERVER in command for command in _ancestry(pid, found)) == _GENERATIONS]
 
     def pause(self, seconds: float) -> None:
         """Stop the whole job for a while, then resume it."""

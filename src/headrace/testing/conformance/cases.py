@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.connectors.output import Fenced
+from headrace.connectors.output import WriterFenced
 from headrace.testing.conformance.observer import observed
-from headrace.testing.conformance.subject import Hand, Row, Subject, made, ordered
+from headrace.testing.conformance.subject import Row, Subject, SubjectWriter, made, ordered
 from headrace.testing.conformance.victim import Victim
 from headrace.testing.faults import faults
 
@@ -18,14 +18,14 @@ _PATIENCE = 30.0
 
 
 def an_epoch_written_twice_is_there_once(subject: Subject) -> None:
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     assert hand.write(1, made(1))
     assert not hand.write(1, made(1))
     expect(subject, made(1))
 
 
 def an_epoch_that_is_past_changes_nothing(subject: Subject) -> None:
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     assert hand.write(3, made(3))
     assert hand.write(7, made(7))
     assert not hand.write(3, made(3))
@@ -34,7 +34,7 @@ def an_epoch_that_is_past_changes_nothing(subject: Subject) -> None:
 
 
 def the_last_epoch_of_each_task_is_told(subject: Subject) -> None:
-    first, second = Hand(subject), Hand(subject, task=1)
+    first, second = SubjectWriter(subject), SubjectWriter(subject, task=1)
     assert first.output.last_epoch(first.writer) is None
     second.write(2, made(2))
     first.write(3, made(3))
@@ -44,7 +44,7 @@ def the_last_epoch_of_each_task_is_told(subject: Subject) -> None:
 
 
 def each_task_has_its_own_epochs(subject: Subject) -> None:
-    first, second = Hand(subject), Hand(subject, task=1)
+    first, second = SubjectWriter(subject), SubjectWriter(subject, task=1)
     others = [{**row, "user": f"v{number}"} for number, row in enumerate(made(1))]
     assert first.stage(1, made(1))
     assert second.write(1, others)
@@ -55,7 +55,7 @@ def each_task_has_its_own_epochs(subject: Subject) -> None:
 def the_facts_of_a_key_keep_their_order(subject: Subject) -> None:
     if subject.key:
         return
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     for epoch in (1, 2, 3):
         rows = [{"user": f"u{number % 3}", "n": 100 * epoch + number, "note": ""} for number in range(60)]
         hand.write(epoch, rows)
@@ -69,7 +69,7 @@ def the_facts_of_a_key_keep_their_order(subject: Subject) -> None:
 def a_table_holds_the_latest_of_each_key(subject: Subject) -> None:
     if not subject.key:
         return
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     hand.write(1, made(1))
     hand.write(2, made(2)[:2], gone=made(1)[4:])
     expect(subject, [*made(2)[:2], *made(1)[2:4]])
@@ -81,7 +81,7 @@ def a_table_holds_the_latest_of_each_key(subject: Subject) -> None:
 def values_come_through_as_they_are(subject: Subject) -> None:
     odd = ["", " ", "null", "NULL", "\\N", 'a "quoted" word', "one,two;three", "two\nlines\r\n", "tab\t", "ünïcödé 🚀", "\\x41", None]
     rows = [{"user": f"u{number:02}", "n": number - 2**62, "note": note} for number, note in enumerate(odd)]
-    Hand(subject).write(1, rows)
+    SubjectWriter(subject).write(1, rows)
     expect(subject, rows)
 
 
@@ -93,7 +93,7 @@ def a_writer_killed_at_any_step_has_written_all_or_nothing(subject: Subject) -> 
 
 def kill_at_every_step(subject: Subject, first: int = 1) -> int:
     """Kill a writer at each failpoint of an epoch, and let another one repeat its epoch; returns how often that was."""
-    hand, before = Hand(subject), ordered(subject.rows())
+    hand, before = SubjectWriter(subject), ordered(subject.rows())
     for step in range(1, _MOST_STEPS):
         rows = made(first + step - 1)
         killed = Victim(hand.output, hand.writer, first + step - 1, rows, f"*=kill@{step}").killed()
@@ -109,7 +109,7 @@ def kill_at_every_step(subject: Subject, first: int = 1) -> int:
 
 
 def a_write_that_fails_at_any_step_can_be_repeated(subject: Subject) -> None:
-    hand, before = Hand(subject), list[dict[str, Any]]()
+    hand, before = SubjectWriter(subject), list[dict[str, Any]]()
     for step in range(1, _MOST_STEPS):
         rows = made(step)
         failed = _fails(hand, step, rows)
@@ -123,13 +123,13 @@ def a_write_that_fails_at_any_step_can_be_repeated(subject: Subject) -> None:
 
 
 def a_writer_of_an_earlier_run_is_shut_out(subject: Subject) -> None:
-    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    old, new = SubjectWriter(subject, generation=1), SubjectWriter(subject, generation=2)
     assert old.write(1, made(1))
     assert not new.write(1, made(1))
     assert new.write(2, made(2))
     try:
         old.write(3, made(3))
-    except Fenced:
+    except WriterFenced:
         pass
     else:
         raise AssertionError("a writer of an earlier run was let in")
@@ -140,8 +140,8 @@ def a_writer_of_an_earlier_run_is_shut_out(subject: Subject) -> None:
 def a_writer_held_up_before_its_commit_does_no_harm_when_it_wakes(subject: Subject) -> None:
     if subject.stall is None:
         return
-    Hand(subject, generation=1).write(1, made(1))
-    old, new = Hand(subject, generation=1), Hand(subject, generation=2)
+    SubjectWriter(subject, generation=1).write(1, made(1))
+    old, new = SubjectWriter(subject, generation=1), SubjectWriter(subject, generation=2)
     victim = Victim(old.output, old.writer, 2, made(2), f"{subject.stall}=delay(0.7)")
     victim.wait()
     new.write(2, made(2))
@@ -154,7 +154,7 @@ def a_writer_held_up_before_its_commit_does_no_harm_when_it_wakes(subject: Subje
 def a_record_that_is_refused_goes_to_the_dead_letters(subject: Subject) -> None:
     if subject.poison is None:
         return
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     bad = [{**row, "user": f"bad{number}", "note": subject.poison} for number, row in enumerate(made(1)[:2])]
     rows = [bad[0], *made(1)[:3], bad[1], *made(1)[3:]]
     assert hand.write(1, rows)
@@ -169,7 +169,7 @@ def a_table_replayed_from_the_beginning_by_a_new_job_ends_the_same(subject: Subj
     if not subject.key:
         return
     for job in ("job-1", "job-2"):
-        hand = Hand(subject, job=job)
+        hand = SubjectWriter(subject, job=job)
         hand.write(1, made(1))
         hand.write(2, made(2)[:3], gone=made(1)[5:])
         expect(subject, [*made(2)[:3], *made(1)[3:5]])
@@ -204,7 +204,7 @@ def expect(subject: Subject, *either: Sequence[Row]) -> None:
         time.sleep(0.01)
 
 
-def _fails(hand: Hand, step: int, rows: list[dict[str, Any]]) -> bool:
+def _fails(hand: SubjectWriter, step: int, rows: list[dict[str, Any]]) -> bool:
     with faults(f"*=error(EIO)@{step}"):
         try:
             hand.write(step, rows)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Protocol
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
+from headrace.core.columns.schema import schema
 from headrace.core.errors import SettingsError
-from headrace.core.schema import schema
-from headrace.engine.compiler import compiled
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Input
+from headrace.engine.program.compiler import compiled
 from headrace.spark.job import Job, Packed
 from headrace.testing.conformance.reading import Reading
 

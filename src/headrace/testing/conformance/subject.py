@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from headrace.connectors.output import Changes, Output, Writer
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 
 COLUMNS = schema("user string, n bigint, note string")
 KEY = ("user",)
@@ -66,7 +66,7 @@ class Letters:
         self.found.setdefault(self.epoch, [{**row, "reason": reason} for row, reason in zip(records.to_dicts(), reasons, strict=True)])
 
 
-class Hand:
+class SubjectWriter:
     """One task of a job that writes to a subject."""
 
     def __init__(self, subject: Subject, **writer: Any) -> None:

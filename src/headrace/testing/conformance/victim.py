@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 
-from headrace.connectors.output import Fenced, Output, Writer
+from headrace.connectors.output import Output, Writer, WriterFenced
 from headrace.core import failpoints
 from headrace.testing.conformance.subject import Letters, Row, changes_of
 
@@ -70,7 +70,7 @@ def _write(work: tuple[Output, Writer, int, Sequence[Row]], rules: str, arrived:
     try:
         output.write(writer, epoch, changes_of(rows), Letters())
         output.publish(writer.job, writer.sink, epoch)
-    except Fenced:
+    except WriterFenced:
         sys.exit(1)
 
 

@@ -18,7 +18,7 @@ from headrace.core.clock import to_datetime, to_microseconds
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.books import Books
+from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.start.assembly import job_of
 from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
@@ -94,7 +94,7 @@ class JobEngine:
         return list(self._app.log.read(dead_topic(stream)).to_pylist())
 
     def accounting(self) -> list[dict[str, Any]]:
-        return Books(self._app.log, self._plan.name, self._record).totals()
+        return JobAccounting(self._app.log, self._plan.name, self._record).totals()
 
     @property
     def watermark(self) -> datetime | None:

@@ -15,7 +15,7 @@ from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.engine.accounting import ENDS
 from headrace.plan.plan import Plan, View
-from headrace.plan.sides import DEAD_LETTER, late_columns
+from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.content import Content
 from headrace.testing.scenarios.declaration import declare, partitions
@@ -92,7 +92,7 @@ class Scenario:
         day = datetime.fromisoformat(found["day"].text() if "day" in found else _DAY).replace(tzinfo=UTC)
         now = found.get("now", Content(_NOW, content.place)).moment(day)
         draft = cls(file.stem, found["title"].text(), found["teaches"].text(), now, partitions(found["streams"]), (), content)
-        reader = _Reader(draft.plan, day)
+        reader = _TranscriptReader(draft.plan, day)
         transcript = tuple(reader.action(part) for part in found["transcript"].parts())
         return cls(draft.name, draft.title, draft.teaches, now, draft.partitions, transcript, content)
 
@@ -108,7 +108,7 @@ class Scenario:
         return app.plan()
 
 
-class _Reader:
+class _TranscriptReader:
     """Reads the transcript, with the known columns."""
 
     def __init__(self, plan: Plan, day: datetime) -> None:

@@ -13,7 +13,7 @@ from headrace.connectors.output import Writer
 from headrace.core import failpoints
 from headrace.testing.conformance import COLUMNS, Subject
 from headrace.testing.conformance.cases import expect, the_facts_of_a_key_keep_their_order
-from headrace.testing.conformance.subject import Hand, Letters, changes_of, made
+from headrace.testing.conformance.subject import Letters, SubjectWriter, changes_of, made
 from tests.support.http_service import HttpService, served
 
 
@@ -54,9 +54,9 @@ def service() -> Iterator[Service]:
 
 def test_a_repeated_epoch_has_the_keys_of_the_first_try(service: Service) -> None:
     subject = HttpSubject(service, headers={"Authorization": "Bearer s3same"})
-    Hand(subject, generation=1).write(1, made(1))
-    Hand(subject, generation=2).write(1, made(1))
-    Hand(subject, generation=2).write(2, made(2))
+    SubjectWriter(subject, generation=1).write(1, made(1))
+    SubjectWriter(subject, generation=2).write(1, made(1))
+    SubjectWriter(subject, generation=2).write(2, made(2))
     expect(subject, [*made(1), *made(2)])
     assert len(service.headers) == 3 * len(made(1))
     assert {headers["Authorization"] for headers in service.headers} == {"Bearer s3same"}
@@ -70,7 +70,7 @@ def test_facts_keep_their_order(service: Service) -> None:
 @pytest.mark.parametrize("rules", ["http.request.before=error(EIO)@4", "http.request.after=error(EIO)@4"])
 def test_an_epoch_that_failed_half_way_is_completed_by_its_repetition(service: Service, rules: str) -> None:
     subject = HttpSubject(service)
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     failpoints.configure(rules)
     with pytest.raises(OSError, match=r"http\.request"):
         hand.write(1, made(1))
@@ -83,7 +83,7 @@ def test_an_epoch_that_failed_half_way_is_completed_by_its_repetition(service: S
 def test_a_busy_service_is_tried_again_and_what_it_refuses_is_a_dead_letter(service: Service) -> None:
     subject = HttpSubject(service)
     service.answers = [503, 429, 500]
-    hand = Hand(subject)
+    hand = SubjectWriter(subject)
     hand.write(1, [*made(1), {"user": "poison", "n": 1, "note": "bad"}])
     expect(subject, made(1))
     (letter,) = hand.letters.found[1]

@@ -9,8 +9,8 @@ from confluent_kafka import Message
 
 import headrace as hr
 from headrace.connectors.kafka.records import Records
+from headrace.core.columns.schema import schema
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.schema import schema
 
 
 def message(value: bytes | None, offset: int = 0, **more) -> Message:

@@ -11,8 +11,8 @@ import pytest
 import headrace as hr
 from headrace.connectors.kafka.keys import decode_key
 from headrace.connectors.kafka.records import Records
-from headrace.core.keys import encode_keys
-from headrace.core.schema import schema
+from headrace.core.columns.keys import encode_keys
+from headrace.core.columns.schema import schema
 from headrace.operators.changes import TIME
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.tables.groups import TableSpec

@@ -13,7 +13,7 @@ import pytest
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.connectors.search.documents import names
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 
 COLUMNS = schema("id bigint, name string, kind string, price double, sold boolean, made_at timestamp, tags array<string>")
 SHOES: dict[str, Any] = {

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.core.columns.schema import schema
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.schema import schema
 from headrace.schema.codecs.avro import AvroCodec
 from tests.support.examples import seeds
 

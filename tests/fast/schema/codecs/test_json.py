@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.schema import schema
+from headrace.core.columns.schema import schema
 from headrace.schema.codecs.json import JsonCodec
 from tests.support.examples import examples
 

@@ -11,8 +11,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.timestamp_pb2 import Timestamp
 
 import headrace as hr
+from headrace.core.columns.schema import schema
 from headrace.core.errors import SchemaError, SettingsError
-from headrace.core.schema import schema
 
 
 def payment_class():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.counted import condensed, item, present
 from headrace.operators.aggregates.functions.lists import ROW, flattened, regrouped
@@ -51,7 +51,7 @@ def count_distinct() -> Function:
     )
 
 
-def _value(a: Aggregate) -> pl.Expr:
+def _value(a: EvaluatedCall) -> pl.Expr:
     if len(a.inputs) > 1:
         return pl.struct(a.inputs)
     value = pl.col(a.inputs[0])
@@ -59,37 +59,37 @@ def _value(a: Aggregate) -> pl.Expr:
     return pl.when(value == 0).then(0.0).otherwise(value) if a.argument.is_float() and a.function != "collect_list" else value
 
 
-def _known(a: Aggregate) -> list[pl.Expr]:
+def _known(a: EvaluatedCall) -> list[pl.Expr]:
     return [*(pl.col(name).is_not_null() for name in a.inputs), *a.passing]
 
 
-def _valued(a: Aggregate) -> pl.Expr:
+def _valued(a: EvaluatedCall) -> pl.Expr:
     value = _value(a)
     return item(value.alias(_VALUE)) if a.signed else value
 
 
-def _timed(a: Aggregate) -> pl.Expr:
+def _timed(a: EvaluatedCall) -> pl.Expr:
     parts = [pl.col(TIME).alias(_TIME), _value(a).alias(_VALUE)]
     return item(*parts) if a.signed else pl.struct(parts)
 
 
-def _all_of(a: Aggregate, item: pl.Expr) -> Accumulators:
+def _all_of(a: EvaluatedCall, item: pl.Expr) -> Accumulators:
     items = item.filter(_known(a))
     count = pl.col(OP).cast(pl.Int64).filter(_known(a)).sum() if a.signed else items.len().cast(pl.Int64)
     return {a.part("items"): items if a.signed else items.head(_bound(a) + 1), a.part("count"): count}
 
 
-def _all_together(a: Aggregate) -> Accumulators:
+def _all_together(a: EvaluatedCall) -> Accumulators:
     items = pl.col(a.part("items")).explode(empty_as_null=False)
     return {a.part("items"): items if a.signed else items.head(_bound(a) + 1), a.part("count"): pl.col(a.part("count")).sum()}
 
 
-def _each_of(a: Aggregate, item: pl.Expr, limit: int | None) -> Accumulators:
+def _each_of(a: EvaluatedCall, item: pl.Expr, limit: int | None) -> Accumulators:
     items = item.filter(_known(a))
     return {a.part("items"): items if a.signed else _limited(items.unique(), limit)}
 
 
-def _each_together(a: Aggregate, limit: int | None) -> Accumulators:
+def _each_together(a: EvaluatedCall, limit: int | None) -> Accumulators:
     items = pl.col(a.part("items")).explode(empty_as_null=False)
     return {a.part("items"): items if a.signed else _limited(items.unique(), limit)}
 
@@ -98,11 +98,11 @@ def _limited(items: pl.Expr, limit: int | None) -> pl.Expr:
     return items if limit is None else items.head(limit)
 
 
-def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     return condensed(a, frame) if a.signed else frame
 
 
-def _in_order(a: Aggregate) -> pl.Expr:
+def _in_order(a: EvaluatedCall) -> pl.Expr:
     def ordered(lists: pl.Series) -> pl.Series:
         flat = present(lists) if a.signed else flattened(lists.to_frame("items"), ["items"]).unnest("items")
         return regrouped(lists.to_frame("items"), flat.sort(ROW, _TIME, _VALUE).select(ROW, _VALUE)).get_column(_VALUE)
@@ -110,16 +110,16 @@ def _in_order(a: Aggregate) -> pl.Expr:
     return pl.col(a.part("items")).map_batches(ordered, return_dtype=a.kind)
 
 
-def _sorted(a: Aggregate) -> pl.Expr:
+def _sorted(a: EvaluatedCall) -> pl.Expr:
     items = pl.col(a.part("items"))
     return (items.list.eval(pl.element().struct.field(_VALUE)) if a.signed else items).list.sort()
 
 
-def _bound(a: Aggregate) -> int:
+def _bound(a: EvaluatedCall) -> int:
     (bound,) = a.options
     assert isinstance(bound, int)
     return bound
 
 
-def _too_many(a: Aggregate, count: pl.Expr) -> pl.Expr:
+def _too_many(a: EvaluatedCall, count: pl.Expr) -> pl.Expr:
     return pl.when(count > _bound(a)).then(pl.lit(f"{a.text} has more than {_bound(a):,} values"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.lists import ROW, flattened, regrouped
 from headrace.operators.changes import OP, TIME
@@ -21,7 +21,7 @@ def item(*parts: pl.Expr) -> pl.Expr:
     return pl.struct(*parts, pl.col(OP).cast(pl.Int64).alias(TIMES))
 
 
-def condensed(a: Aggregate, frame: pl.DataFrame) -> pl.DataFrame:
+def condensed(a: EvaluatedCall, frame: pl.DataFrame) -> pl.DataFrame:
     """Each item once, with its number of occurrences; items without any are dropped."""
     name = a.part(ITEMS)
     flat = flattened(frame, [name]).unnest(name)
@@ -39,21 +39,21 @@ def present(lists: pl.Series) -> pl.DataFrame:
 def revocable(function: Function, *, timed: bool = False) -> Function:
     """The same function over a changelog: it keeps all its arguments, with their times if these matter, and computes the result again."""
 
-    def partial(a: Aggregate) -> Accumulators:
+    def partial(a: EvaluatedCall) -> Accumulators:
         if not a.signed:
             return function.partial(a)
         arguments = [pl.col(name) for name in dict.fromkeys([*([TIME] if timed else []), *a.inputs])]
         return {a.part(ITEMS): item(*arguments).filter(*a.passing) if a.passing else item(*arguments)}
 
-    def merge(a: Aggregate) -> Accumulators:
+    def merge(a: EvaluatedCall) -> Accumulators:
         return {a.part(ITEMS): pl.col(a.part(ITEMS)).explode(empty_as_null=False)} if a.signed else function.merge(a)
 
-    def condense(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+    def condense(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
         if a.signed:
             return condensed(a, frame)
         return frame if function.condense is None else function.condense(a, frame, raw)
 
-    def finish(a: Aggregate) -> pl.Expr:
+    def finish(a: EvaluatedCall) -> pl.Expr:
         if not a.signed:
             return function.finish(a)
         plain = replace(a, signed=False, filter=None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.frequent import summed
 from headrace.operators.aggregates.functions.hashing import hashes, mixed
@@ -43,13 +43,13 @@ def width(share: float) -> int:
     return math.ceil(math.e * _FINER / share)
 
 
-def _share(a: Aggregate) -> float:
+def _share(a: EvaluatedCall) -> float:
     (share,) = a.options
     assert isinstance(share, float)
     return share
 
 
-def _partial(a: Aggregate) -> Accumulators:
+def _partial(a: EvaluatedCall) -> Accumulators:
     items = a.column(0).drop_nulls()
     ones = pl.lit(1, pl.Int64).repeat_by(items.len()).explode(empty_as_null=False)
     empty = {a.part(_CELLS): pl.lit(None, pl.UInt32), a.part(_WEIGHTS): pl.lit(None, pl.Int64)}
@@ -57,12 +57,12 @@ def _partial(a: Aggregate) -> Accumulators:
     return {a.part(_ITEMS): items, a.part(_COUNTS): ones, **nothing, a.part(_TOTAL): items.len().cast(pl.Int64)}
 
 
-def _merge(a: Aggregate) -> Accumulators:
+def _merge(a: EvaluatedCall) -> Accumulators:
     lists = {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False) for what in (_ITEMS, _COUNTS, _CELLS, _WEIGHTS)}
     return lists | {a.part(_TOTAL): pl.col(a.part(_TOTAL)).sum()}
 
 
-def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """Each value once, in groups of few; in groups of many the counts become a sketch, and only candidates remain."""
     items, counts = a.part(_ITEMS), a.part(_COUNTS)
     flat = summed(flattened(frame, [items, counts]), items, counts)
@@ -103,13 +103,13 @@ class _Sketch:
         places = np.minimum(np.searchsorted(self.keys, cells), len(self.keys) - 1)
         return np.asarray(np.where(self.keys[places] == cells, self.weights[places], 0).min(axis=0))
 
-    def columns(self, a: Aggregate, groups: int) -> list[pl.Series]:
+    def columns(self, a: EvaluatedCall, groups: int) -> list[pl.Series]:
         rows = (self.keys >> _WIDE).astype(np.int64)
         cells = (self.keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         return [gathered(rows, pl.Series(a.part(_CELLS), cells), groups), gathered(rows, pl.Series(a.part(_WEIGHTS), self.weights), groups)]
 
 
-def _sketch(a: Aggregate, frame: pl.DataFrame) -> _Sketch:
+def _sketch(a: EvaluatedCall, frame: pl.DataFrame) -> _Sketch:
     stored = flattened(frame, [a.part(_CELLS), a.part(_WEIGHTS)])
     keys = stored.get_column(ROW).to_numpy() << _WIDE | stored.get_column(a.part(_CELLS)).to_numpy().astype(np.uint64)
     return _Sketch(keys, stored.get_column(a.part(_WEIGHTS)).to_numpy())
@@ -122,7 +122,7 @@ def _cells(values: pl.DataFrame, items: str, cells: int) -> np.ndarray:
     return np.stack([rows | (np.uint64(depth * cells) + mixed(hashed + np.uint64(depth)) % np.uint64(cells)) for depth in range(_DEPTH)])
 
 
-def _finish(a: Aggregate) -> pl.Expr:
+def _finish(a: EvaluatedCall) -> pl.Expr:
     names = [a.part(what) for what in (_ITEMS, _COUNTS, _CELLS, _WEIGHTS, _TOTAL)]
 
     def found(parts: Sequence[pl.Series]) -> pl.Series:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.counted import revocable
 from headrace.operators.aggregates.functions.lists import ROW, flattened, regrouped
@@ -30,15 +30,15 @@ def by_time(first: bool) -> Function:
     With the option True, nulls are skipped.
     """
 
-    def pick(a: Aggregate, time: pl.Expr, value: pl.Expr, *known: pl.Expr) -> Accumulators:
+    def pick(a: EvaluatedCall, time: pl.Expr, value: pl.Expr, *known: pl.Expr) -> Accumulators:
         end = _end(time.filter(*known) if known else time, pl.Int64(), first)
         return {a.part("time"): end, a.part("value"): _end(value.filter(time.eq_missing(end), *known), a.kind, first)}
 
-    def partial(a: Aggregate) -> Accumulators:
+    def partial(a: EvaluatedCall) -> Accumulators:
         value = pl.col(a.inputs[0])
         return pick(a, pl.col(TIME), value, *a.passing, *([value.is_not_null()] if a.options == (True,) else []))
 
-    def merge(a: Aggregate) -> Accumulators:
+    def merge(a: EvaluatedCall) -> Accumulators:
         # A partial result without a time comes from records that did not pass the filter.
         time = pl.col(a.part("time"))
         return pick(a, time, pl.col(a.part("value")), time.is_not_null())
@@ -49,15 +49,15 @@ def by_time(first: bool) -> Function:
 def by_column(least: bool) -> Function:
     """The value at the smallest or largest of another column; for equal ones the smallest value, independent of arrival."""
 
-    def pick(a: Aggregate, value: pl.Expr, by: pl.Expr, *known: pl.Expr) -> Accumulators:
+    def pick(a: EvaluatedCall, value: pl.Expr, by: pl.Expr, *known: pl.Expr) -> Accumulators:
         end = _end(by.filter(by.is_not_null(), *known), a.taken, least)
         at_end = value.filter(by.is_not_null(), by.eq_missing(end), *known)
         return {a.part("by"): end, a.part("value"): _end(at_end, a.kind, least=True)}
 
-    def partial(a: Aggregate) -> Accumulators:
+    def partial(a: EvaluatedCall) -> Accumulators:
         return pick(a, pl.col(a.inputs[0]), pl.col(a.inputs[1]), *a.passing)
 
-    def merge(a: Aggregate) -> Accumulators:
+    def merge(a: EvaluatedCall) -> Accumulators:
         return pick(a, pl.col(a.part("value")), pl.col(a.part("by")))
 
     return revocable(Function(partial, merge, lambda a: pl.col(a.part("value"))))
@@ -66,14 +66,14 @@ def by_column(least: bool) -> Function:
 def several_by_column(least: bool) -> Function:
     """The values at the k smallest or largest of another column, in their order; for equal ones the smallest values."""
 
-    def partial(a: Aggregate) -> Accumulators:
+    def partial(a: EvaluatedCall) -> Accumulators:
         value, by = (pl.col(name) for name in a.inputs)
         return {a.part("pairs"): pl.struct(by.alias(_BY), value.alias(_VALUE)).filter(by.is_not_null(), *a.passing)}
 
-    def merge(a: Aggregate) -> Accumulators:
+    def merge(a: EvaluatedCall) -> Accumulators:
         return {a.part("pairs"): pl.col(a.part("pairs")).explode(empty_as_null=False)}
 
-    def condense(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+    def condense(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
         name = a.part("pairs")
         flat = flattened(frame, [name]).unnest(name).sort(ROW, _BY, descending=[False, not least])
         # Values decide among equals only, and then few are left.
@@ -81,7 +81,7 @@ def several_by_column(least: bool) -> Function:
         flat = flat.sort(ROW, _BY, _VALUE, descending=[False, not least, False], nulls_last=True)
         return regrouped(frame, flat.filter(_places(flat.get_column(ROW)) < a.options[0]).select(ROW, pl.struct(_BY, _VALUE).alias(name)))
 
-    def finish(a: Aggregate) -> pl.Expr:
+    def finish(a: EvaluatedCall) -> pl.Expr:
         pairs = pl.col(a.part("pairs"))
         return pl.when(pairs.list.len() > 0).then(pairs.list.eval(pl.element().struct.field(_VALUE)))
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.lists import ROW, flattened, regrouped
 
@@ -23,18 +23,18 @@ def approx_top_k() -> Function:
     return Function(_partial, _merge, _finish, condense=_condensed)
 
 
-def _partial(a: Aggregate) -> Accumulators:
+def _partial(a: EvaluatedCall) -> Accumulators:
     items = a.column(0)
     ones = pl.lit(1, pl.Int64).repeat_by(items.len()).explode(empty_as_null=False)
     return {a.part(_ITEMS): items, a.part(_COUNTS): ones, a.part(_TAKEN): pl.lit(0, pl.Int64).first()}
 
 
-def _merge(a: Aggregate) -> Accumulators:
+def _merge(a: EvaluatedCall) -> Accumulators:
     lists = {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False, keep_nulls=True) for what in (_ITEMS, _COUNTS)}
     return lists | {a.part(_TAKEN): pl.col(a.part(_TAKEN)).sum()}
 
 
-def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """Each value once, and no more of them than there are counters."""
     items, counts, taken = a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)
     flat = summed(flattened(frame, [items, counts]), items, counts)
@@ -55,7 +55,7 @@ def summed(flat: pl.DataFrame, items: str, counts: str) -> pl.DataFrame:
     return flat.group_by(ROW, items).agg(pl.col(counts).sum()).sort(ROW)
 
 
-def _finish(a: Aggregate) -> pl.Expr:
+def _finish(a: EvaluatedCall) -> pl.Expr:
     kind = a.kind
 
     def top(parts: Sequence[pl.Series]) -> pl.Series:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from headrace.core.words import hashed
-from headrace.operators.expressions.decimals import number, unscaled
+from headrace.core.columns.words import hashed
+from headrace.operators.expressions.numbers.decimals import number, unscaled
 from headrace.schema.legible import as_json
 
 _WORD = np.dtype("<u8")

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.hashing import hashes
 from headrace.operators.aggregates.functions.lists import ROW, flattened, gathered
@@ -40,13 +40,13 @@ def precision(error: float) -> int:
     return math.ceil(2 * math.log2(1.106 / error))
 
 
-def _error(a: Aggregate) -> float:
+def _error(a: EvaluatedCall) -> float:
     (error,) = a.options
     assert isinstance(error, float)
     return error
 
 
-def _codes(a: Aggregate) -> Accumulators:
+def _codes(a: EvaluatedCall) -> Accumulators:
     """The register of each record and its value, in one number; null where the record does not count."""
     value = pl.col(a.inputs[0])
     bits = precision(_error(a))
@@ -62,7 +62,7 @@ def _codes(a: Aggregate) -> Accumulators:
     return {a.part("code"): pl.when(*counts).then(value.map_batches(code, return_dtype=pl.UInt32()))}
 
 
-def _highest(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _highest(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """Only the highest value of each register."""
     name = a.part("registers")
     flat = flattened(frame, [name])

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.counted import revocable
 from headrace.operators.aggregates.functions.lists import ROW, flattened
-from headrace.operators.expressions.decimals import unscaled
+from headrace.operators.expressions.numbers.decimals import unscaled
 
 _COUNT, _MEAN, _SPREAD = "count", "mean", "spread"
 
@@ -21,7 +21,7 @@ _COUNT, _MEAN, _SPREAD = "count", "mean", "spread"
 def variance(*, sample: bool, root: bool) -> Function:
     """The variance of a sample: divided by one less than the count, and null for a single value."""
 
-    def finish(a: Aggregate) -> pl.Expr:
+    def finish(a: EvaluatedCall) -> pl.Expr:
         count, spread = pl.col(a.part(_COUNT)), pl.col(a.part(_SPREAD))
         value = spread / (count - 1 if sample else count)
         return pl.when(count > (1 if sample else 0)).then(value.sqrt() if root else value)
@@ -29,17 +29,17 @@ def variance(*, sample: bool, root: bool) -> Function:
     return revocable(Function(_partial, _gathered, finish, condense=_merged))
 
 
-def _partial(a: Aggregate) -> Accumulators:
+def _partial(a: EvaluatedCall) -> Accumulators:
     values = a.filtered(_number(a))
     count = values.count().cast(pl.Int64)
     return {a.part(_COUNT): count, a.part(_MEAN): values.mean(), a.part(_SPREAD): values.var(ddof=0) * count}
 
 
-def _gathered(a: Aggregate) -> Accumulators:
+def _gathered(a: EvaluatedCall) -> Accumulators:
     return {a.part(what): pl.col(a.part(what)) for what in (_COUNT, _MEAN, _SPREAD)}
 
 
-def _merged(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _merged(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """The count, mean and spread of several groups together, each given as a list."""
     names = [a.part(what) for what in (_COUNT, _MEAN, _SPREAD)]
     if raw or frame.is_empty():
@@ -58,7 +58,7 @@ def _merged(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     return frame.with_columns(pl.Series(a.part(what), values) for what, values in found.items())
 
 
-def _number(a: Aggregate) -> pl.Expr:
+def _number(a: EvaluatedCall) -> pl.Expr:
     value, kind = pl.col(a.inputs[0]), a.argument
     if isinstance(kind, pl.Decimal):
         return unscaled(value).cast(pl.Float64) / 10.0**kind.scale

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from headrace.operators.aggregates.call import Accumulators, Aggregate
+from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions.hashing import hashes, mixed
 from headrace.operators.aggregates.functions.lists import ROW, elements, flattened, regrouped
@@ -25,22 +25,22 @@ def approx_percentile() -> Function:
     return Function(_partial, _merge, _finish, condense=_condensed)
 
 
-def _accuracy(a: Aggregate) -> int:
+def _accuracy(a: EvaluatedCall) -> int:
     accuracy = a.options[0]
     assert isinstance(accuracy, int)
     return accuracy
 
 
-def _partial(a: Aggregate) -> Accumulators:
+def _partial(a: EvaluatedCall) -> Accumulators:
     values = a.column(0).drop_nulls()
     return {a.part(_VALUES): values, a.part(_LEVELS): pl.lit(0, pl.UInt8).repeat_by(values.len()).explode(empty_as_null=False)}
 
 
-def _merge(a: Aggregate) -> Accumulators:
+def _merge(a: EvaluatedCall) -> Accumulators:
     return {a.part(what): pl.col(a.part(what)).explode(empty_as_null=False) for what in (_VALUES, _LEVELS)}
 
 
-def _condensed(a: Aggregate, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
+def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """Halve the levels that are full."""
     values, levels = a.part(_VALUES), a.part(_LEVELS)
     room = _ROOM * _accuracy(a)
@@ -83,7 +83,7 @@ def _coin(chosen: pl.DataFrame, level: int) -> pl.Series:
     return pl.Series("_coin", np.repeat(coins, np.diff(np.append(starts, len(rows)))).astype(np.int64))
 
 
-def _finish(a: Aggregate) -> pl.Expr:
+def _finish(a: EvaluatedCall) -> pl.Expr:
     shares = [share for share in a.options[1:] if isinstance(share, float)]
     kind = a.kind
     each = kind.inner if isinstance(kind, pl.List) else kind

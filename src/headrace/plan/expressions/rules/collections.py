@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, INT, STRING
-from headrace.plan.expressions.nodes import Kind
-from headrace.plan.expressions.problems import unknown_name
 from headrace.plan.expressions.site import LeftToSpark, Site, rule
+from headrace.plan.expressions.syntax.nodes import Kind
+from headrace.plan.expressions.syntax.problems import unknown_name
 from headrace.plan.expressions.terms import Constant, Term
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, DATE, DOUBLE, INT, STRING
 from headrace.plan.expressions.site import LeftToSpark, Site, rule

@@ -9,9 +9,9 @@ import pyarrow as pa
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.casts import SAME_PLACES
 from headrace.plan.expressions.kinds import BIGINT, DOUBLE, INT, STRING
-from headrace.plan.expressions.nodes import Interval
 from headrace.plan.expressions.rules.operators import SIGNED_DIGITS
 from headrace.plan.expressions.site import LeftToSpark, Site, rule
+from headrace.plan.expressions.syntax.nodes import Interval
 from headrace.plan.expressions.terms import Term
 
 

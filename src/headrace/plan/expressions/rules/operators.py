@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.kinds import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING
-from headrace.plan.expressions.nodes import Interval, Kind
 from headrace.plan.expressions.site import LeftToSpark, Site, rule
+from headrace.plan.expressions.syntax.nodes import Interval, Kind
 from headrace.plan.expressions.terms import Apply, Constant, Term
 
 _ROUNDED = "a decimal of more than 38 digits is rounded by Spark"

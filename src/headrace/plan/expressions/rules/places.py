@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from headrace.core.schema import TIMESTAMP
+from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions.kinds import DOUBLE, INT, STRING
 from headrace.plan.expressions.site import Site, rule
 from headrace.plan.expressions.terms import Term

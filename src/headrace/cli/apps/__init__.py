@@ -1,0 +1,1 @@
+"""Commands on an app as it is declared."""

@@ -1,0 +1,1 @@
+"""Commands on this machine: its checks and private servers."""

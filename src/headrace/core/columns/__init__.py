@@ -1,0 +1,1 @@
+"""Columns: their types and values, keys and their hash, names."""

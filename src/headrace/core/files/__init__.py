@@ -1,0 +1,1 @@
+"""Files: the disk, maps into memory, replacement as a whole, pinned jars."""

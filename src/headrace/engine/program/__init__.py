@@ -1,0 +1,1 @@
+"""Programs: a plan compiled to flows, operators and their stages."""

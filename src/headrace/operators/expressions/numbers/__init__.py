@@ -1,0 +1,1 @@
+"""Numbers: arithmetic, decimals, rounding, and Java's StrictMath."""

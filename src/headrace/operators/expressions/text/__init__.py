@@ -1,0 +1,1 @@
+"""Strings: functions, letters, patterns, and values read from text."""

@@ -1,0 +1,1 @@
+"""Dates and timestamps: the calendar, time zones, reading and writing them."""

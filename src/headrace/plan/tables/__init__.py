@@ -1,0 +1,1 @@
+"""Steps that keep rows by key: the latest record, dedup, the previous record, top."""

@@ -1,0 +1,86 @@
+"""The accounting of a job add up to the same however often they are closed, and a look at them reads what came since."""
+
+from random import Random
+
+import polars as pl
+import pytest
+
+from headrace.engine.accounting import COLUMNS, Accounting
+from headrace.jobs.directory import Record
+from headrace.jobs.facts import accounting as books_module
+from headrace.jobs.facts.accounting import JobAccounting
+from headrace.log import Log
+from tests.support.counting import CountingDisk
+
+RECORD = Record("job-1", shards=2, tasks=2, plan="clicks: source\nper_user: group")
+
+
+@pytest.fixture
+def disk() -> CountingDisk:
+    return CountingDisk(durable=False)
+
+
+@pytest.fixture
+def log(tmp_path, disk) -> Log:
+    log = Log(tmp_path / "log", disk=disk)
+    log.create_topic("app.accounting", schema=COLUMNS, config={"segment.bytes": 4096})
+    return log
+
+
+def write(log: Log, epoch: int, random: Random, job: str = "job-1") -> None:
+    """What the two tasks of an epoch write."""
+    for task in range(2):
+        counted = Accounting()
+        taken = random.randint(0, 9)
+        counted.add("clicks", taken=taken, out=taken)
+        counted.add("per_user", taken=taken, out=taken - taken // 3, late=taken // 3)
+        counted.keep("per_user", epoch + task, 100)
+        rows = [{"job": job, "epoch": epoch, **row} for row in counted.entries()]
+        columns = {"state_rows": pl.Int64, "state_bytes": pl.Int64, "late_reason": pl.String, "dead_letter_reason": pl.String}
+        log.append_epoch("app.accounting", pl.DataFrame(rows, schema_overrides=columns).to_arrow(), writer=f"{job}/{task}", epoch=epoch)
+
+
+def test_closed_books_say_what_all_entries_say(log, tmp_path):
+    random, file = Random(4), tmp_path / "accounting.json"
+    write(log, 1, random, job="a job of the same name before")
+    for epoch in range(1, 25):
+        write(log, epoch, random)
+        if random.random() < 0.3:
+            # An epoch at work is not closed yet.
+            JobAccounting(log, "app", RECORD, file).close(epoch - random.randint(0, 1))
+        whole, closed = JobAccounting(log, "app", RECORD), JobAccounting(log, "app", RECORD, file)
+        assert closed.totals() == whole.totals()
+        assert closed.state() == whole.state() == [{"step": "per_user", "rows": 2 * epoch + 1, "bytes": 200}]
+    other = Record("job-2", shards=2, tasks=2, plan=RECORD.plan)
+    assert JobAccounting(log, "app", other, file).totals() == []
+
+
+def test_a_look_at_closed_books_reads_what_came_since(log, disk, tmp_path):
+    random, costs = Random(4), []
+    for epoch in range(1, 150):
+        write(log, epoch, random)
+        if epoch in (50, 140):
+            JobAccounting(log, "app", RECORD, tmp_path / "accounting.json").close(epoch)
+        if epoch in (55, 145):
+            disk.taken()
+            assert JobAccounting(log, "app", RECORD, tmp_path / "accounting.json").totals()
+            costs.append(disk.taken())
+    assert costs[1]["map"] <= costs[0]["map"] + 1
+    assert costs[1]["bytes read"] <= costs[0]["bytes read"] + 4096
+
+
+def test_epochs_that_are_closed_for_long_are_removed_and_still_counted(log, tmp_path, monkeypatch):
+    monkeypatch.setattr(books_module, "KEPT_EPOCHS", 30)
+    random, file = Random(4), tmp_path / "accounting.json"
+    segments = []
+    for epoch in range(1, 151):
+        write(log, epoch, random)
+        if epoch % 10 == 0:
+            JobAccounting(log, "app", RECORD, file).close(epoch)
+            segments.append(log.describe("app.accounting")["partitions"][0]["segments"])
+    accounting = JobAccounting(log, "app", RECORD, file)
+    random = Random(4)
+    taken = sum(random.randint(0, 9) for _ in range(300))
+    assert accounting.totals()[0]["in"] == taken
+    assert accounting.epochs().get_column("epoch").min() > 110
+    assert max(segments[7:]) <= max(segments[:5]) + 1

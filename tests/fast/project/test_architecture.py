@@ -1,0 +1,66 @@
+"""ARCHITECTURE.md leads to files that exist, and its tree is the tree of the package."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "src" / "headrace"
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+PLANNED = {"sql/", "eventsourcing/"}
+MOST_MODULES = 20
+
+
+def named_paths() -> list[str]:
+    return sorted(set(re.findall(r"`([\w.-]+/[\w./-]*)`", TEXT)) - PLANNED)
+
+
+def tree() -> list[Path]:
+    """The entries of the tree in the text, as paths: two spaces for each level."""
+    block = TEXT.split("```text\n")[1].split("```")[0]
+    found, above = [], [ROOT]
+    for line in block.splitlines():
+        entry = re.match(r"( *)([\w.]+(?:/[\w.]+)*/?)(?: |$)", line)
+        if entry and len(entry[1]) % 2 == 0 and len(entry[1]) <= 4:
+            above = [*above[: len(entry[1]) // 2 + 1], above[len(entry[1]) // 2] / entry[2]]
+            found.append(above[-1])
+    return found
+
+
+@pytest.mark.parametrize("path", named_paths())
+def test_a_named_path_exists(path):
+    assert (PACKAGE / path).exists() or (ROOT / path).exists()
+
+
+def test_every_entry_of_the_tree_exists():
+    assert [str(path) for path in tree() if not path.exists()] == []
+
+
+def test_every_folder_of_the_package_is_in_the_text():
+    """A folder of a folder may be named in the line of the one above it; connectors have one line for all."""
+    folders = [file.parent.relative_to(PACKAGE) for file in PACKAGE.rglob("__init__.py") if file.parent != PACKAGE]
+    shown = {path.relative_to(PACKAGE) for path in tree() if path.is_relative_to(PACKAGE) and path != PACKAGE}
+    missing = [
+        folder
+        for folder in folders
+        if folder not in shown and folder.parts[0] != "connectors" and not re.search(rf"\b{folder.name}/", TEXT)
+    ]
+    assert sorted(map(str, missing)) == []
+
+
+def test_no_package_has_more_than_twenty_modules():
+    sizes = Counter(file.parent for file in PACKAGE.rglob("*.py") if file.name != "__init__.py")
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_each_class_name_occurs_once():
+    names = Counter(
+        node.name
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in names.items() if times > 1] == []
