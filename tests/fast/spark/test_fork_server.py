@@ -65,6 +65,22 @@ def test_a_program_is_asked_to_end_through_who_started_it(environment: dict[str,
         assert process.wait(PATIENCE) == 3
 
 
+def test_a_program_is_asked_to_end_even_before_it_is_known_to_who_started_it(environment: dict[str, str]) -> None:
+    server = int(run(environment, "hello").stdout.split()[0])
+    os.kill(server, signal.SIGSTOP)
+    with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        until(lambda: blocks(process.pid, signal.SIGTERM))
+        process.terminate()
+        os.kill(server, signal.SIGCONT)
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
+
+
+def blocks(process: int, number: signal.Signals) -> bool:
+    """Whether a process lets a signal wait."""
+    found = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines())
+    return bool(int(found["SigBlk"], 16) & 1 << (number - 1))
+
+
 def test_a_program_ends_when_who_started_it_is_killed(environment: dict[str, str]) -> None:
     with subprocess.Popen([PYTHON, "-m", "stays"], env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -23,10 +23,13 @@ def main() -> int:
         os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606 - what Spark asked for
     directory = os.getcwd()  # noqa: PTH109 - pathlib takes as long to load as all the rest
     asked = json.dumps({"arguments": arguments, "environment": environment, "directory": directory}).encode()
+    # A signal that arrives before the child is known waits for it: the child may be at work already.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     socket.send_fds(fork_server, [len(asked).to_bytes(4, "big")], [0, 1, 2])
     fork_server.sendall(asked)
     child = _number(fork_server)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     return _number(fork_server)
 
 
