@@ -17,8 +17,7 @@ from headrace.core.settings import Settings
 from headrace.core.where import caller
 from headrace.engine.program.compiler import compiled
 from headrace.jobs.directory import JobDirectory, Record
-from headrace.jobs.ending import ending, warn_of_the_end
-from headrace.jobs.evolution.takeover import evolve
+from headrace.jobs.ending import ending
 from headrace.jobs.facts.accounting import JobAccounting
 from headrace.jobs.facts.display import Show, display
 from headrace.jobs.facts.failure import failure
@@ -28,11 +27,10 @@ from headrace.jobs.facts.observer import Observer
 from headrace.jobs.facts.progress import Missed, Progress
 from headrace.jobs.facts.report import Report, hot_keys
 from headrace.jobs.facts.tally import Tally
-from headrace.jobs.start.acceptance import accept, reach
-from headrace.jobs.start.assembly import Bounds, inputs_of
+from headrace.jobs.start.assembly import Bounds
 from headrace.jobs.start.attempt import Attempt
-from headrace.jobs.start.outputs import outputs_of
 from headrace.jobs.start.restarts import Restarts, may_pass
+from headrace.jobs.start.stages import STAGES, Start
 from headrace.jobs.stopping import stopped_by_signals
 from headrace.log import Log
 from headrace.ops.alerts.channels import Channels
@@ -77,15 +75,11 @@ class JobRun:
             watching(lambda: [self._place], log, Channels(self._settings.alert_webhook, self._settings.alert_mail)),
             display(plan.name, log.clock, as_json=as_json) as show,
         ):  # fmt: skip
-            recorder.reads(*_read_from(plan))
-            changes = accept(plan, self._settings, log, self._place, changed=accept_changes)
-            inputs = inputs_of(plan, log)
-            reach(plan, inputs, outputs_of(log, plan))
-            if changes is not None:
-                evolve(plan, self._place, changes)
-            warn_of_the_end(log, self._place, until)
+            start = Start(plan, self._settings, log, self._place, recorder, until, accept_changes)
+            for stage in STAGES:
+                stage(start)
             watermarks = {source.name: source.watermark for source in plan.sources}
-            observer = Observer(inputs, watermarks, hot_keys=lambda: hot_keys(log, plan.name), missed=self._missed)
+            observer = Observer(start.inputs, watermarks, hot_keys=lambda: hot_keys(log, plan.name), missed=self._missed)
             attempt = Attempt(plan, log, self._place, self._stop_asked, self._begins, lambda observer: self._look(observer, show, recorder))
             bounds = Bounds(rows_per_epoch or ROWS_PER_EPOCH, self._settings.epoch_bytes, self._settings.epoch_seconds)
             while not (self._stop_asked.is_set() or self._ended(attempt, observer, until, bounds)):
@@ -147,12 +141,6 @@ class JobRun:
             name, observer.epoch, observer.watermark, seconds, known, observer.bounds, hot_keys(log, name), kept,
             ending(log, self._place), self._restarts.count,
         )  # fmt: skip
-
-
-def _read_from(plan: Plan) -> tuple[tuple[str, ...], bool]:
-    """The streams that a plan reads from the log, and whether it reads other systems."""
-    topics = tuple(source.name for source in plan.sources if source.connector is None)
-    return topics, len(topics) < len(plan.sources)
 
 
 def _check(until: str | None, rows_per_epoch: int | None) -> None:
