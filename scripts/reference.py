@@ -55,7 +55,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
 # Members that only other parts of Headrace call.
 INTERNAL = {
     "App": {"step_name"},
-    "Stream": {"namer", "node"},
+    "Stream": {"after", "namer", "node"},
     "Log": {"append_epoch", "last_epochs", "partition", "group", "maintenance", "offsets", "transactions", "max_event_time"},
     "Consumer": {"before_poll", "watches"},
     "GroupConsumer": {"claim"},

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, refuse_arity
+from headrace.api.arguments import Namer
 from headrace.core.columns.names import listed
 from headrace.core.columns.schema import SchemaLike, type_name
 from headrace.core.columns.schema import schema as schema_of
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
+from headrace.plan.building.functions import refuse_arity
 from headrace.plan.joins.join import LEFT, On
 from headrace.plan.joins.remote_lookup import Answering, RemoteFunction, RemoteLookup
 from headrace.plan.nodes import Node, column

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, refuse_twice
+from headrace.api.arguments import Namer
 from headrace.core.columns.names import Names
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
+from headrace.plan.building.step_place import columns_of, refuse_twice
 from headrace.plan.expressions.syntax.problems import unknown_name
 from headrace.plan.nodes import Node
 from headrace.plan.patterns.formulas import Scope, parse_condition, parse_formula

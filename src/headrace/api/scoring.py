@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, refuse_arity, refuse_twice
+from headrace.api.arguments import Namer
 from headrace.core.columns.names import Names
 from headrace.core.columns.schema import data_type, type_name
 from headrace.core.errors import PlanError
+from headrace.plan.building.functions import refuse_arity
+from headrace.plan.building.step_place import columns_of, refuse_twice
 from headrace.plan.nodes import Node
 from headrace.plan.scoring import Model, OnnxFile, Score, Scorer
 

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, columns_of, node_of, refuse_arity, refuse_twice, refuse_without_ttl, typed_field
+from headrace.api.arguments import Namer, node_of
 from headrace.api.joining import AsOf, JoinOptions, Near, Within, as_of, interval_join, join
 from headrace.api.lookups import Calls, Wanted, looked_up
 from headrace.api.matching import Sought, matched
 from headrace.api.scoring import Scored, scored
-from headrace.api.union import common_columns, retyped
 from headrace.core import html
-from headrace.core.columns.names import Names, listed
-from headrace.core.columns.schema import SchemaLike, quoted, type_name
+from headrace.core.columns.names import Names
+from headrace.core.columns.schema import SchemaLike, quoted
 from headrace.core.columns.schema import schema as schema_of
-from headrace.core.counts import counts
-from headrace.core.durations import Duration, duration
+from headrace.core.durations import Duration
 from headrace.core.errors import PlanError
 from headrace.core.where import caller, says_where
-from headrace.plan.expressions import Expression, Typed, check, expand, parse, parse_select
+from headrace.plan.building import aggregating, keyed, stateless
+from headrace.plan.building.processing import ProcessArguments, process
+from headrace.plan.building.step_place import StepPlace
+from headrace.plan.building.tops import TopArguments, top
 from headrace.plan.joins.join import INNER, On
 from headrace.plan.joins.remote_lookup import Answering
-from headrace.plan.nodes import Node, column
+from headrace.plan.nodes import Node
 from headrace.plan.picture import of_node
-from headrace.plan.process import IN_TIME, Logic, Process
+from headrace.plan.process import IN_TIME, Logic
 from headrace.plan.side_streams import dead_of, late_of
-from headrace.plan.steps import OPERATION, Explode, KeyBy, Select, ToStream, Transform, Union, Where
-from headrace.plan.tables.dedup import Dedup
-from headrace.plan.tables.latest import ToTable
-from headrace.plan.tables.meeting import Meeting
-from headrace.plan.tables.previous import PREVIOUS, WithPrevious
-from headrace.plan.tables.top import Top, TopOfFacts, window_of
 from headrace.plan.windows.kinds import Window
-from headrace.plan.windows.processing_time import ProcessingTime
 
 if TYPE_CHECKING:
     from headrace.api.aggregating import Grouped, Windowed
@@ -62,44 +55,19 @@ class Stream:
     @says_where
     def where(self, condition: str) -> Stream:
         """Keep the records for which a Spark SQL condition is true; false and null are dropped, and counted as `filtered`."""
-        at = caller()
-        typed = self._typed(parse(condition, at))
-        if typed.type is not None and not pa.types.is_boolean(typed.type) and not pa.types.is_null(typed.type):
-            raise PlanError(f"where({condition!r}) is {type_name(typed.type)}, not a condition", hint="compare it with something", where=at)
-        return self._then(lambda name: Where(name, self.columns, at, self.node, typed), "where")
+        return self._like(stateless.where(self.after(), condition))
 
     def select(self, *columns: str) -> Stream:
         """Keep or compute columns, as in a Spark SQL select list: `select("url, upper(user) as user")`, in one text or several."""
-        at = caller()
-        if not columns:
-            raise PlanError(f"select() of {self.name!r} without a column", hint='name at least one: select("url")', where=at)
-        named = expand([pair for text in columns for pair in parse_select(text, at)], self.columns)
-        return self._project([(name, self._typed(expression)) for name, expression in named], at, "select")
+        return self._like(stateless.select(self.after(), columns))
 
     def with_columns(self, **columns: str) -> Stream:
         """Add computed columns: `with_columns(tax="amount * 0.2")`. A column of the same name is replaced."""
-        at = caller()
-        made = {name: self._typed(parse(text, at)) for name, text in columns.items()}
-        # Spark does not tell upper from lower case: Amount takes the place of amount.
-        placed = {name.lower(): name for name in made}
-        kept = {placed.get(name.lower(), name): self._typed(parse(quoted(name), at)) for name in self.columns.names}
-        return self._project([*(kept | made).items()], at, "with_columns")
+        return self._like(stateless.with_columns(self.after(), columns))
 
     def flat_map(self, array: str, into: str) -> Stream:
         """Make one record of each element of an array, with the other columns: `flat_map("split(text, ' ')", into="word")`."""
-        at = caller()
-        typed = self._typed(parse(array, at))
-        if typed.type is None:
-            raise PlanError(
-                f"{array!r}: only Spark knows its type", why=typed.reason, hint=f"give it one: cast({array} as array<string>)", where=at
-            )
-        if not isinstance(into, str):
-            raise PlanError(f"flat_map({array!r}, into={into!r}) has no name for the elements", hint='into="word"', where=at)
-        if not pa.types.is_list(typed.type):
-            raise PlanError(f"{array} is not an array", hint="give an expression that makes one, such as split(...)", where=at)
-        element = pa.field(into, typed.type.value_type)
-        columns = pa.schema([*(field for field in self.columns if field.name != into), element])
-        return self._then(lambda name: Explode(name, columns, at, self.node, typed, into), "flat_map")
+        return self._like(stateless.flat_map(self.after(), array, into))
 
     def explode(self, column_name: str, into: str | None = None) -> Stream:
         """Make one record of each element of an array column, under its own name or `into`."""
@@ -108,20 +76,12 @@ class Stream:
     @says_where
     def transform(self, function: Callable[[Any], Any], schema: SchemaLike | None = None) -> Stream:
         """Apply a function from a PySpark DataFrame to a PySpark DataFrame; give `schema` if it changes the columns."""
-        at = caller()
-        if not callable(function):
-            raise PlanError(f"transform({function!r}) is no function", hint="give one from a DataFrame to a DataFrame", where=at)
-        refuse_arity(function, ("frame",), f"transform(...) of {self.name!r}", at)
-        columns = self.columns if schema is None else schema_of(schema)
-        return self._then(lambda name: Transform(name, columns, at, self.node, function), "transform")
+        return self._like(stateless.transform(self.after(), function, None if schema is None else schema_of(schema)))
 
     def union(self, *others: Stream) -> Stream:
         """Combine the records of this stream and others with the same columns. `null as x` takes the type of x in the others."""
-        at = caller()
-        nodes = (self.node, *(node_of(other, f"union of {self.name!r} with one", self.namer) for other in others))
-        columns = common_columns(nodes, at)
-        alike = tuple(retyped(node, columns, self.namer, at) for node in nodes)
-        return self._then(lambda name: Union(name, columns, at, alike), "union")
+        nodes = [node_of(other, f"union of {self.name!r} with one", self.namer) for other in others]
+        return self._like(stateless.union(self.after(), nodes))
 
     @says_where
     def join_within(  # noqa: PLR0913 - one option for each part of the question
@@ -206,12 +166,7 @@ class Stream:
 
     def key_by(self, *columns: str) -> Stream:
         """Give the records another key."""
-        at = caller()
-        if not columns:
-            raise PlanError(f"key_by() of {self.name!r} without a column", hint='name at least one: key_by("url")', where=at)
-        for name in columns:
-            column(self.node, name, "key_by")
-        return self._then(lambda name: KeyBy(name, self.columns, at, self.node, columns), "key_by")
+        return self._like(stateless.key_by(self.after(), columns))
 
     @says_where
     def window(self, window: Window, by: Names = (), *, name: str | None = None) -> Windowed:
@@ -221,33 +176,14 @@ class Stream:
         """
         from headrace.api.aggregating import Windowed
 
-        at = caller()
-        if not hasattr(window, "identity"):
-            raise PlanError(f"window({window!r}) is no window", hint='say which kind: hr.tumbling("1 minute")', where=at)
-        if not self.node.watermarked and not isinstance(window, ProcessingTime):
-            raise PlanError(
-                f"{self.name!r} has windows but no watermark",
-                why="no window would ever close",
-                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
-                where=at,
-            )
-        return Windowed(self, window, columns_of(by, self.node, "window by"), name)
+        return Windowed(self, window, aggregating.window_key(self.after(), window, by), name)
 
     @says_where
     def group(self, by: Names, *, ttl: Duration | None = "required", name: str | None = None) -> Grouped:
         """Group all records of a key; `agg` then says what to compute. A key without records for `ttl` is forgotten; with None, never."""
         from headrace.api.aggregating import Grouped
 
-        at = caller()
-        refuse_without_ttl(ttl, f"group({by!r}) of {self.name!r}", at)
-        names = columns_of(by, self.node, "group by")
-        if not names:
-            raise PlanError(
-                f"group() of {self.name!r} has no key",
-                hint='for one total of everything: window(hr.global_()), with emit(early="1 second")',
-                where=at,
-            )
-        return Grouped(self, names, duration(ttl) if ttl is not None else None, name)
+        return Grouped(self, aggregating.group_key(self.after(), by, ttl), name)
 
     @says_where
     def dedup(self, keys: Names, *, ttl: Duration | None = "required", name: str | None = None) -> Stream:
@@ -256,12 +192,12 @@ class Stream:
         The first is the one that came first: by offset within a partition, by partition and offset within an epoch. A record behind the
         watermark is late. With `ttl=None` only the first record of a key ever passes, and every key is kept.
         """
-        return self._dedup(columns_of(keys, self.node, "dedup by"), ttl, f"dedup({keys!r})", self._called("dedup", name))
+        return self._like(keyed.dedup(self.after(), keys, ttl, name))
 
     @says_where
     def distinct(self, *, ttl: Duration | None = "required") -> Stream:
         """Drop repeated records: `dedup` by all columns."""
-        return self._dedup(tuple(self.columns.names), ttl, "distinct()", self._called("distinct"))
+        return self._like(keyed.distinct(self.after(), ttl))
 
     @says_where
     def with_previous(self, *columns: str, by: Names, ttl: Duration | None = "required", name: str | None = None) -> Stream:
@@ -270,17 +206,7 @@ class Stream:
         A record passes when the watermark has passed it; behind the watermark it is late. Without `columns`, all but the key are added. A
         record `ttl` or more before does not count; `ttl=None` keeps the last record of every key.
         """
-        at = caller()
-        names = columns_of(by, self.node, "with_previous by")
-        refuse_without_ttl(ttl, f"with_previous(by={by!r}) of {self.name!r}", at)
-        if not names:
-            raise PlanError(f"with_previous() of {self.name!r} has no key", hint="say whose records follow each other: by=", where=at)
-        others = tuple(name for name in self.columns.names if name not in names)
-        taken = columns_of(columns, self.node, "with_previous") if columns else others
-        made = pa.schema([*self.columns, *(self.columns.field(name).with_name(f"{PREVIOUS}{name}").with_nullable(True) for name in taken)])
-        refuse_twice(made, at)
-        length = None if ttl is None else duration(ttl)
-        return self._like(WithPrevious(self._called("previous", name), made, at, self.node, names, taken, length))
+        return self._like(keyed.with_previous(self.after(), columns, by, ttl, name))
 
     @says_where
     def process(  # noqa: PLR0913 - one option for each part of the logic
@@ -298,20 +224,9 @@ class Stream:
         `order="arrival"` passes events as they come, without waiting. With `vectorized=True` the call is `function(events, states)`, with
         frames of all keys, and returns results and states; `vectorised` is an alias.
         """
-        at = caller()
-        vectorized = vectorized or vectorised
-        kept = schema_of(state) if state else pa.schema([])
-        made = self.columns if returns is None else schema_of(returns)
-        if ttl == "required" and not len(kept) and on_timer is None and not vectorized:
-            ttl = None
-        refuse_without_ttl(ttl, f"process(by={by!r}) of {self.name!r}", at)
-        names, length = columns_of(by, self.node, "process by"), None if ttl is None else duration(ttl)
-        logic = Logic(function, on_timer, vectorized)
-        takes = ("events", "states") if vectorized else ("event", "state", "timers")
-        refuse_arity(function, takes, f"process(...) of {self.name!r}", at)
-        if on_timer is not None:
-            refuse_arity(on_timer, ("timer", "state", "timers"), f"on_timer= of {self.name!r}", at)
-        return self._like(Process(self._called("process", name), made, at, self.node, names, kept, logic, length, order))
+        after, logic = self.after(), Logic(function, on_timer, vectorized or vectorised)
+        kept, made = schema_of(state) if state else pa.schema([]), None if returns is None else schema_of(returns)
+        return self._like(process(after, ProcessArguments(logic, by, kept, made, ttl, order), name))
 
     @says_where
     def match(  # noqa: PLR0913 - one option for each part of a pattern
@@ -349,13 +264,7 @@ class Stream:
         Directly after `to_stream()` it undoes that: it applies the changes, so a deleted row is gone, and so is `op`. After other steps, or
         with `op` in the key, changes are facts like any others: a delete is the latest record, and stays.
         """
-        at = caller()
-        names = columns_of(key, self.node, "key")
-        if not names:
-            raise PlanError(f"to_table() of {self.name!r} has no key", hint="name the columns of which it has one row each", where=at)
-        before = self.node.input if isinstance(self.node, ToStream) and OPERATION.name not in names else self.node
-        length = None if ttl is None else duration(ttl)
-        return Table(self.namer, ToTable(self.namer.step_name(f"{self.name}.table", name), before.columns, at, before, names, length))
+        return Table(self.namer, keyed.to_table(self.after(), key, ttl, name))
 
     @says_where
     def top(self, count: int, *, by: str, per: Names = (), rank: str = "", name: str | None = None) -> Table:
@@ -368,33 +277,7 @@ class Stream:
         Over facts, such as the records of a stream, `rank` is needed: the place tells the rows apart. Of equal facts the earliest comes
         first. Only the best are kept, for as long as the job lives.
         """
-        at = caller()
-        score = column(self.node, by, "top by").name
-        if not counts(count):
-            raise PlanError(
-                f"top({count!r}, by={by!r}) of {self.name!r} keeps no row",
-                why="count is how many rows it keeps",
-                hint="give a whole number above zero",
-                where=at,
-            )
-        if pa.types.is_nested(self.columns.field(score).type):
-            raise PlanError(
-                f"top({count!r}, by={by!r}) of {self.name!r}: {by!r} is {type_name(self.columns.field(score).type)}",
-                why="rows are put in the order of a plain value",
-                hint="name a column that is no array, map or struct",
-                where=at,
-            )
-        window = window_of(self.node)
-        names = [column for part in listed(per) for column in (window if part == "window" and window else (part,))]
-        groups = columns_of(names, self.node, "top per")
-        closes = bool(window) and set(window) <= set(groups)
-        name = self._called("top", name)
-        columns = pa.schema([*self.columns, pa.field(rank, pa.int64())]) if rank else self.columns
-        refuse_twice(columns, at)
-        if rank and not closes and not self.node.changes and not self.node.restates:
-            return Table(self.namer, TopOfFacts(name, columns, at, self.node, count, score, groups, rank))
-        shards = Top(f"{name}.shards", self.columns, at, self.node, count, score, groups, closes, shared=True)
-        return Table(self.namer, Top(name, columns, at, shards, count, score, groups, closes, rank=rank))
+        return Table(self.namer, top(self.after(), TopArguments(count, by, per, rank), name))
 
     def to_stream(self) -> Stream:
         """Turn the changes of a table, or of corrected results, into facts: the columns, and `op` with insert, update or delete.
@@ -402,19 +285,7 @@ class Stream:
         The time of an insert or update is that of the new record. A delete has the columns of the removed record. Its time is when that
         expired, or else the watermark at which it was removed, or the record's own time if that is later.
         """
-        at = caller()
-        if not self.node.keys:
-            raise PlanError(
-                f"to_stream() of {self.name!r}: nothing tells its records apart",
-                why="a record that replaces another could not be told from a new one",
-                hint="keep the columns of its key in every step before it",
-                where=at,
-            )
-        columns = pa.schema([*self.columns, OPERATION])
-        refuse_twice(columns, at)
-        name = self.namer.step_name(f"{self.name}.stream")
-        before = Meeting(f"{name}.meeting", self.columns, at, self.node) if self.node.moves else self.node
-        return Stream(self.namer, ToStream(name, columns, at, before))
+        return Stream(self.namer, keyed.to_stream(self.after()))
 
     def _repr_html_(self) -> str:
         """The stream in a notebook: what it is made of, its columns, and its first rows where the log has them."""
@@ -424,39 +295,9 @@ class Stream:
             f"{html.part(self.name, of_node(self.node))}{html.schema(self.columns, self.node.keys or ())}{html.part('first rows', shown)}"
         )
 
-    def _dedup(self, by: tuple[str, ...], ttl: Duration | None, said: str, called: str) -> Stream:
-        at = caller()
-        refuse_without_ttl(ttl, f"{said} of {self.name!r}", at)
-        length = None if ttl is None else duration(ttl)
-        if not by or length == timedelta(0):
-            raise PlanError(
-                f"{said} of {self.name!r} with ttl={ttl!r} compares nothing",
-                why="no record would be a duplicate",
-                hint="name a key, and a ttl above zero",
-                where=at,
-            )
-        nested = next((name for name in by if pa.types.is_nested(self.columns.field(name).type)), None)
-        if nested is not None:
-            raise PlanError(
-                f"{said} of {self.name!r}: {nested!r} is {type_name(self.columns.field(nested).type)}",
-                why="only plain values are compared",
-                hint="name columns that are no arrays, maps or structs",
-                where=at,
-            )
-        return self._like(Dedup(called, self.columns, at, self.node, by, length))
-
-    def _project(self, expressions: list[tuple[str, Typed]], at: str | None, kind: str) -> Stream:
-        columns = pa.schema([typed_field(name, typed, typed.expression.text, at) for name, typed in expressions])
-        return self._then(lambda name: Select(name, columns, at, self.node, tuple(expressions)), kind)
-
-    def _typed(self, expression: Expression) -> Typed:
-        return check(expression, self.columns)
-
-    def _then(self, make: Callable[[str], Node], kind: str) -> Stream:
-        return self._like(make(self._called(kind)))
-
-    def _called(self, kind: str, name: str | None = None) -> str:
-        return self.namer.step_name(f"{self.name}.{kind}", name)
+    def after(self) -> StepPlace:
+        """The place of a step behind this one, at the line of the user's call."""
+        return StepPlace(self.namer, self.node, caller())
 
     def _like(self, node: Node) -> Stream:
         return Stream(self.namer, node)

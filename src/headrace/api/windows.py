@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.api.arguments import refuse_arity
 from headrace.core.durations import Duration, duration
 from headrace.core.where import caller, says_where
+from headrace.plan.building.functions import refuse_arity
 from headrace.plan.watermarks import DEFAULT_AHEAD, Bounded, LossBudget
 from headrace.plan.windows.calendar import Calendar
 from headrace.plan.windows.kinds import Count, Custom, Global, Hopping, Session, Sliding

@@ -194,6 +194,11 @@ class Node:
         return ""
 
     @property
+    def facts_of(self) -> Node | None:
+        """The node whose changes it passes on as facts; None where it makes no facts of changes."""
+        return None
+
+    @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The user's functions that it calls, and whose code may change while its state is kept."""
         return ()

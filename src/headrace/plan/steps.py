@@ -153,5 +153,9 @@ class ToStream(Step):
         return False
 
     @property
+    def facts_of(self) -> Node | None:
+        return self.input
+
+    @property
     def does(self) -> str:
         return "changes as facts"

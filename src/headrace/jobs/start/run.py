@@ -30,7 +30,7 @@ from headrace.jobs.facts.tally import Tally
 from headrace.jobs.start.assembly import Bounds
 from headrace.jobs.start.attempt import Attempt
 from headrace.jobs.start.restarts import Restarts, may_pass
-from headrace.jobs.start.stages import STAGES, Start
+from headrace.jobs.start.stages import STAGES, StartState
 from headrace.jobs.stopping import stopped_by_signals
 from headrace.log import Log
 from headrace.ops.alerts.channels import Channels
@@ -75,7 +75,7 @@ class JobRun:
             watching(lambda: [self._place], log, Channels(self._settings.alert_webhook, self._settings.alert_mail)),
             display(plan.name, log.clock, as_json=as_json) as show,
         ):  # fmt: skip
-            start = Start(plan, self._settings, log, self._place, recorder, until, accept_changes)
+            start = StartState(plan, self._settings, log, self._place, recorder, until, accept_changes)
             for stage in STAGES:
                 stage(start)
             watermarks = {source.name: source.watermark for source in plan.sources}

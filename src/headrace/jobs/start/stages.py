@@ -20,7 +20,7 @@ from headrace.plan.plan import Plan
 
 
 @dataclass
-class Start:
+class StartState:
     """A start at work: its job, and the results of the stages so far."""
 
     plan: Plan
@@ -34,37 +34,37 @@ class Start:
     inputs: Mapping[str, Input] = field(default_factory=dict)
 
 
-def record_inputs(start: Start) -> None:
+def record_inputs(start: StartState) -> None:
     """Record what the run reads, so that readers of the record know it also if the run is refused."""
     topics = tuple(source.name for source in start.plan.sources if source.connector is None)
     start.recorder.reads(topics, len(topics) < len(start.plan.sources))
 
 
-def accept_app(start: Start) -> None:
+def accept_app(start: StartState) -> None:
     """Refuse settings, changed apps and topics with which the job cannot run."""
     start.decisions = accept(start.plan, start.settings, start.log, start.place, changed=start.accept_changes)
 
 
-def open_inputs(start: Start) -> None:
+def open_inputs(start: StartState) -> None:
     start.inputs = inputs_of(start.plan, start.log)
 
 
-def reach_systems(start: Start) -> None:
+def reach_systems(start: StartState) -> None:
     """Refuse a run whose systems do not answer."""
     reach(start.plan, start.inputs, outputs_of(start.log, start.plan))
 
 
-def evolve_state(start: Start) -> None:
+def evolve_state(start: StartState) -> None:
     """Take over the state of an accepted change: the first stage that changes the job."""
     if start.decisions is not None:
         evolve(start.plan, start.place, start.decisions)
 
 
-def warn_of_an_end(start: Start) -> None:
+def warn_of_an_end(start: StartState) -> None:
     warn_of_the_end(start.log, start.place, start.until)
 
 
-STAGES: tuple[Callable[[Start], None], ...] = (
+STAGES: tuple[Callable[[StartState], None], ...] = (
     record_inputs,
     accept_app,
     open_inputs,

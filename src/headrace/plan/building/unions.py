@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer
 from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
+from headrace.plan.building.step_place import StepNames
 from headrace.plan.expressions import check, parse
 from headrace.plan.nodes import Node
 from headrace.plan.steps import Retyped
@@ -28,7 +28,7 @@ def common_columns(nodes: Sequence[Node], at: str | None) -> pa.Schema:
     return pa.schema([_common(name, nodes) for name in first.columns.names])
 
 
-def retyped(node: Node, columns: pa.Schema, namer: Namer, at: str | None) -> Node:
+def retyped(node: Node, columns: pa.Schema, names: StepNames, at: str | None) -> Node:
     """A stream whose columns of null alone have the types of a union."""
     if not any(pa.types.is_null(field.type) for field in node.columns):
         return node
@@ -37,7 +37,7 @@ def retyped(node: Node, columns: pa.Schema, namer: Namer, at: str | None) -> Nod
         kind = columns.field(field.name).type
         text = f"cast(null as {type_name(kind)})" if pa.types.is_null(field.type) and not pa.types.is_null(kind) else quoted(field.name)
         made.append((field.name, check(parse(text, at), node.columns)))
-    return Retyped(namer.step_name(f"{node.name}.retyped"), columns, at, node, tuple(made))
+    return Retyped(names.step_name(f"{node.name}.retyped"), columns, at, node, tuple(made))
 
 
 def _common(name: str, nodes: Sequence[Node]) -> pa.Field:
