@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from headrace.core.columns.schema import declared
+from headrace.core.columns.schema import declared as declared_columns
 from headrace.core.errors import PlanError
 from headrace.core.where import caller
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
 from headrace.plan.watermarks import Watermark
+
+if TYPE_CHECKING:
+    from headrace.plan.aggregates.nodes import TypedCall
+    from headrace.plan.windows.emit import Emit
+    from headrace.plan.windows.kinds import Window
 
 
 @dataclass(frozen=True)
@@ -194,6 +199,70 @@ class Node:
         return ""
 
     @property
+    def windowing(self) -> Window | None:
+        """The windows that it computes results over; None where there are none."""
+        return None
+
+    @property
+    def panes(self) -> Emit | None:
+        """When its windows emit; None where there are none."""
+        return None
+
+    @property
+    def again(self) -> bool:
+        """Whether a window may emit several panes: by its own triggers, or because results of an earlier step arrive late."""
+        return False
+
+    @property
+    def aggregates(self) -> tuple[TypedCall, ...]:
+        """The aggregate calls that it computes."""
+        return ()
+
+    @property
+    def passes_windows(self) -> bool:
+        """Whether its rows are those of its one input, each in the same window."""
+        return False
+
+    @property
+    def totals(self) -> bool:
+        """Whether its state sums up rows, so that a retraction must find the sum that its row is in."""
+        return False
+
+    @property
+    def keeps_all(self) -> str:
+        """In words, what keeps every row of its input; empty where nothing does."""
+        return ""
+
+    @property
+    def expires_with_window(self) -> bool:
+        """Whether its rows expire with their window."""
+        return False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its result depends on the order of records, so that they need an event time."""
+        return False
+
+    @property
+    def opaque(self) -> bool:
+        """Whether only the user's function knows what it does with the columns."""
+        return False
+
+    @property
+    def rule(self) -> Watermark | None:
+        """The watermark that it declares; None for steps, and for streams without event time."""
+        return None
+
+    @property
+    def declared(self) -> bool:
+        """Whether the app declares it as a stream, so that no other node is before it."""
+        return False
+
+    def replaces(self, name: str) -> bool:
+        """Whether a column of this name has other content than before the step."""
+        return False
+
+    @property
     def facts_of(self) -> Node | None:
         """The node whose changes it passes on as facts; None where it makes no facts of changes."""
         return None
@@ -235,10 +304,18 @@ class Source(Node):
         return self.watermark is not None
 
     @property
+    def rule(self) -> Watermark | None:
+        return self.watermark
+
+    @property
+    def declared(self) -> bool:
+        return True
+
+    @property
     def does(self) -> str:
         key = f", key {', '.join(self.key)}" if self.key else ""
         time = f", time {self.time}, watermark {self.watermark}" if self.time else ""
-        return f"stream ({declared(self.columns)}){key}{time}"
+        return f"stream ({declared_columns(self.columns)}){key}{time}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from headrace.plan.nodes import Node, Source
+from headrace.plan.nodes import Node
 from headrace.plan.plan import Plan
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN, _MARGIN = 176, 46, 40, 16, 8
@@ -56,7 +56,7 @@ def _boxes(node: Node) -> Iterator[Box]:
 
 
 def _box(node: Node) -> Box:
-    return Box(node.name, "stream" if isinstance(node, Source) else node.does, tuple(before.name for before in node.inputs))
+    return Box(node.name, "stream" if node.declared else node.does, tuple(before.name for before in node.inputs))
 
 
 def _placed(boxes: Sequence[Box]) -> dict[str, tuple[int, int]]:

@@ -22,6 +22,10 @@ class Where(Step):
     condition: Typed
 
     @property
+    def passes_windows(self) -> bool:
+        return True
+
+    @property
     def counts_each(self) -> bool:
         """A pane that is filtered out would leave an older one in place."""
         return True
@@ -40,6 +44,14 @@ class Select(Step):
     """Other columns, each from an expression."""
 
     made: tuple[tuple[str, Typed], ...]
+
+    @property
+    def passes_windows(self) -> bool:
+        return True
+
+    def replaces(self, name: str) -> bool:
+        term = dict(self.made)[name].term if name in self.columns.names else None
+        return term is not None and not (isinstance(term, Field) and term.name == name)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -70,6 +82,9 @@ class Explode(Step):
     array: Typed
     into: str
 
+    def replaces(self, name: str) -> bool:
+        return self.into == name
+
     @property
     def keys(self) -> tuple[str, ...]:
         return ()
@@ -88,6 +103,10 @@ class Transform(Step):
     """The result of a function from a PySpark DataFrame to a PySpark DataFrame; evaluated by Spark."""
 
     function: Callable[[Any], Any] = field(compare=False)
+
+    @property
+    def opaque(self) -> bool:
+        return True
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import Node, Source
+from headrace.plan.nodes import Node
 
 Waits = Mapping[str, frozenset[str]]
 
@@ -28,7 +28,7 @@ def waits(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
 
 
 def _sources(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(name for node in nodes for name in ([node.name] if isinstance(node, Source) else _sources(node.inputs)))
+    return frozenset(name for node in nodes for name in ([node.name] if node.declared else _sources(node.inputs)))
 
 
 def _reached(known: Waits, names: frozenset[str]) -> frozenset[str]:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import headrace.operators.kinds as kinds_of_operators
+from headrace.plan.nodes import Node
+
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "src" / "headrace"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -64,3 +67,22 @@ def test_each_class_name_occurs_once():
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_checks_ask_properties_of_nodes_not_their_classes():
+    """A stream is the one exception: it alone has a topic, partitions and an event time of its own."""
+    assert kinds_of_operators.__doc__, "imported for the nodes of every step"
+    kinds = {kind.__name__ for kind in _subclasses(Node)} - {"Source"}
+    asked = [
+        f"{file.name}:{node.lineno}"
+        for file in (PACKAGE / "plan" / "checks").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        if kinds & {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+    ]
+    assert asked == []
+
+
+def _subclasses(kind: type) -> set[type]:
+    below = set(kind.__subclasses__())
+    return below.union(*map(_subclasses, below))

@@ -13,7 +13,6 @@ from headrace.engine.program.routes import Routes, Way, level_of, source_of
 from headrace.operators import kinds  # noqa: F401 - each kind registers its operator
 from headrace.operators.contract import ONLY, Port, operator_of
 from headrace.operators.tables.groups import GroupSpec
-from headrace.plan.aggregates.nodes import Aggregation
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Output, Plan
 
@@ -57,7 +56,7 @@ class _Compiler:
             return Operator(made.spec, entries, level, (), columns, flow, source, node.gathers)
         results = tuple((result.name, result.expression) for result in node.results)
         flow = self._routes.after(node, Way(node))
-        calls = tuple((call.placeholder, str(call)) for call in node.calls) if isinstance(node, Aggregation) else ()
+        calls = tuple((call.placeholder, str(call)) for call in node.aggregates)
         columns = tuple(node.columns.names)
         operator = Operator(made.spec, entries, level, results, columns, flow, source, node.gathers, node.colocated_with, written=calls)
         followers = [reader for reader, _ in self._plan.readers(node)]

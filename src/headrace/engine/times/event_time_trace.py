@@ -100,7 +100,7 @@ def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[S
 
 def _longer(node: WindowAggregate) -> int:
     """How long the windows of later events contain an event whose own window is closed."""
-    return microseconds(node.window.length) if isinstance(node.window, Sliding) else 0
+    return microseconds(node.window.trails)
 
 
 def _by_key(node: Node, source: Source, event_time: int, moment: int) -> Timing:
@@ -141,7 +141,7 @@ def _without_window(step: str, does: str, source: Source, event_time: int, turn:
 
 def _decided_before(node: Node) -> bool:
     """Whether an earlier step decides which events are late."""
-    return any(before.judges_lateness or isinstance(before, WindowAggregate) or _decided_before(before) for before in node.inputs)
+    return any(before.judges_lateness or before.windowing is not None or _decided_before(before) for before in node.inputs)
 
 
 @singledispatch

@@ -16,9 +16,7 @@ from headrace.core.files.replacing import replace_text
 from headrace.jobs.facts.described_time import plain
 from headrace.jobs.start.outputs import topic_of
 from headrace.log.target import LogTopic
-from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.explain import explained
-from headrace.plan.nodes import Source
 from headrace.plan.plan import Output, Plan, View
 
 FILE = "description.json"
@@ -79,14 +77,14 @@ def description_of(plan: Plan) -> JobDescription:
     steps = [
         DescribedStep(
             node.name,
-            "stream" if isinstance(node, Source) else "operator" if node.stateful else "step",
+            "stream" if node.declared else "operator" if node.stateful else "step",
             words[node.name].does,
             tuple(before.name for before in node.inputs),
             ddl(node.columns),
             words[node.name].state,
             words[node.name].bound,
-            plain(node.watermark) if isinstance(node, Source) else None,
-            plain(node.window) if isinstance(node, WindowAggregate) else None,
+            None if node.rule is None else plain(node.rule),
+            None if node.windowing is None else plain(node.windowing),
         )
         for node in plan.nodes
     ]

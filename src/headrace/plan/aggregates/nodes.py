@@ -62,6 +62,10 @@ class Aggregation(Step):
         return True
 
     @property
+    def aggregates(self) -> tuple[TypedCall, ...]:
+        return self.calls
+
+    @property
     def expressions(self) -> Iterator[Typed]:
         for call in self.calls:
             yield from call.arguments
@@ -98,6 +102,14 @@ class WindowAggregate(Aggregation):
     def keys(self) -> tuple[str, ...]:
         apart = ("revision",) if self.again and self.emit.mode == DISCARDING else ()
         return (*self.by, *self.window.identity, *apart)
+
+    @property
+    def windowing(self) -> Window:
+        return self.window
+
+    @property
+    def panes(self) -> Emit:
+        return self.emit
 
     @property
     def again(self) -> bool:
@@ -180,6 +192,10 @@ class GroupAggregate(Aggregation):
 
     @property
     def at_hand(self) -> bool:
+        return True
+
+    @property
+    def totals(self) -> bool:
         return True
 
     @property

@@ -7,11 +7,7 @@ from datetime import timedelta
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.plan.aggregates.nodes import Aggregation
-from headrace.plan.expressions.terms import Field
 from headrace.plan.nodes import Node, Source
-from headrace.plan.steps import Explode, Select, Transform
-from headrace.plan.tables.previous import WithPrevious
 
 
 def refuse_a_ttl_of_no_time(node: Node) -> None:
@@ -37,19 +33,20 @@ def refuse_a_ttl_without_time(node: Node) -> None:
 
 
 def refuse_an_order_without_time(node: Node) -> None:
-    if isinstance(node, WithPrevious) and not node.input.watermarked:
+    untimed = next((before for before in node.inputs if not before.watermarked), None)
+    if untimed is None:
+        return
+    if node.ordered:
         raise PlanError(
-            f"previous records of {node.input.name!r}, which has no event time",
+            f"previous records of {untimed.name!r}, which has no event time",
             why="records of several partitions come in no order of their own",
             hint="declare the stream with time= and watermark=",
             where=node.where,
         )
-    if not isinstance(node, Aggregation) or node.input.watermarked:
-        return
-    for call in node.calls:
+    for call in node.aggregates:
         if call.function in ("first", "last"):
             raise PlanError(
-                f"{call} over {node.input.name!r}, which has no event time",
+                f"{call} over {untimed.name!r}, which has no event time",
                 why="records of several partitions come in no order of their own",
                 hint="declare the stream with time= and watermark=, or use min_by and max_by",
                 where=node.where,
@@ -58,11 +55,11 @@ def refuse_an_order_without_time(node: Node) -> None:
 
 def refuse_a_time_that_was_replaced(node: Node) -> None:
     """A column with the name of the event time that is another one: steps by event time would continue with the old one."""
-    if not node.judges_lateness and not isinstance(node, Transform):
+    if not node.judges_lateness and not node.opaque:
         return
     for source, steps in (way for before in node.inputs for way in _ways(before)):
-        names = () if source.time is None else source.time.columns if isinstance(node, Transform) or source.time.column else ()
-        found = next(((step, name) for step in steps for name in names if _replaces(step, name)), None)
+        names = () if source.time is None else source.time.columns if node.opaque or source.time.column else ()
+        found = next(((step, name) for step in steps for name in names if step.replaces(name)), None)
         if found is not None:
             raise PlanError(
                 f"{found[0].name!r} replaces column {found[1]!r}, the event time of stream {source.name!r}",
@@ -76,16 +73,9 @@ def _ways(node: Node) -> Iterator[tuple[Source, list[Node]]]:
     """The sources behind a step, up to the next one with state, each with the steps on the way."""
     if isinstance(node, Source):
         yield node, []
-    elif not node.stateful and not isinstance(node, Transform):
+    elif not node.stateful and not node.opaque:
         for before in node.inputs:
             yield from ((source, [node, *steps]) for source, steps in _ways(before))
-
-
-def _replaces(step: Node, name: str) -> bool:
-    if isinstance(step, Explode):
-        return step.into == name
-    term = dict(step.made)[name].term if isinstance(step, Select) and name in step.columns.names else None
-    return term is not None and not (isinstance(term, Field) and term.name == name)
 
 
 def refuse_an_alignment_that_may_stop(sources: Sequence[Source]) -> None:

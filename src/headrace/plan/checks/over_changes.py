@@ -7,12 +7,9 @@ from collections.abc import Callable
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.core.promise import Takes
-from headrace.plan.aggregates.nodes import GroupAggregate, WindowAggregate
 from headrace.plan.checks.nondeterministic import nondeterministic_expressions, nondeterministic_results
 from headrace.plan.nodes import Node, upstream
 from headrace.plan.sinks import Target
-from headrace.plan.steps import ToStream, Transform
-from headrace.plan.tables.top import Top
 from headrace.plan.windows.emit import RETRACTING
 
 
@@ -23,9 +20,10 @@ def refuse_changes_where_a_step_needs_facts(node: Node) -> None:
 
 
 def refuse_parts_of_changes(node: Node) -> None:
-    if isinstance(node, WindowAggregate) and node.input.changes and node.again and node.emit.mode != RETRACTING:
+    changing = next((before for before in node.inputs if before.changes), None)
+    if changing is not None and node.again and node.panes is not None and node.panes.mode != RETRACTING:
         raise PlanError(
-            f"{node.emit.mode} panes over {node.input.name!r}, whose results change",
+            f"{node.panes.mode} panes over {changing.name!r}, whose results change",
             why="what is retracted there may have been emitted in a pane that stays",
             hint='mode="retracting"',
             where=node.where,
@@ -66,7 +64,7 @@ def refuse_changes_where_only_facts_fit(sink: str, node: Node, target: Target) -
 
 
 def refuse_a_window_over_a_table(node: Node) -> None:
-    table = _table_before(node.input) if isinstance(node, WindowAggregate) else None
+    table = None if node.windowing is None else next(filter(None, map(_table_before, node.inputs)), None)
     if table is not None:
         raise PlanError(
             f"windows over the table {table.name!r}",
@@ -82,7 +80,7 @@ def refuse_what_waits_over_all_time(node: Node) -> None:
     found = (_before(one, lambda before: before.endless) for one in node.inputs)
     endless = next((one for one in found if one is not None), None)
     if endless is not None:
-        what = "windows" if isinstance(node, WindowAggregate) else f"{node.name!r}"
+        what = f"{node.name!r}" if node.windowing is None else "windows"
         raise PlanError(
             f"{what} over {endless.name!r}, which is one window for all time",
             why="its results have the time of their last record, and come or are retracted long after the watermark has passed that",
@@ -92,12 +90,13 @@ def refuse_what_waits_over_all_time(node: Node) -> None:
 
 
 def refuse_a_ttl_below_retractions(node: Node) -> None:
-    if not isinstance(node, GroupAggregate) or node.ttl is None or not node.input.changes:
+    changing, kept = next((before for before in node.inputs if before.changes), None), node.expires_after
+    if not node.totals or kept is None or changing is None:
         return
-    bound = node.input.settles
-    if bound is not None and bound <= node.ttl:
+    bound = changing.settles
+    if bound is not None and bound <= kept:
         return
-    ttl, table = spelled(node.ttl), _table_before(node.input)
+    ttl, table = spelled(kept), _table_before(changing)
     if table is not None:
         when = "at any time" if bound is None else f"for {spelled(bound)}"
         hint = (
@@ -107,9 +106,9 @@ def refuse_a_ttl_below_retractions(node: Node) -> None:
     elif bound is None:
         when, hint = "at any time", "ttl=None: a group is removed with its last row"
     else:
-        when, hint = f"for {spelled(node.input.lateness)} after its time", f"a ttl above {spelled(node.input.lateness)}, or ttl=None"
+        when, hint = f"for {spelled(changing.lateness)} after its time", f"a ttl above {spelled(changing.lateness)}, or ttl=None"
     raise PlanError(
-        f"ttl of {node.name!r} is {ttl}, and a result of {node.input.name!r} may be retracted {when}",
+        f"ttl of {node.name!r} is {ttl}, and a result of {changing.name!r} may be retracted {when}",
         why="a group that was forgotten and came back would lose rows that it never counted",
         hint=hint,
         where=node.where,
@@ -117,21 +116,22 @@ def refuse_a_ttl_below_retractions(node: Node) -> None:
 
 
 def refuse_a_top_without_an_end(node: Node) -> None:
-    if not isinstance(node, Top) or not node.shared:
+    if not node.keeps_all:
         return
-    if not node.input.keys:
+    (before,) = node.inputs
+    if not before.keys:
         fact, why = "nothing tells its records apart", "one that is replaced could not be found"
         hint = 'keep the columns of its key in every step before it, make it a table: .to_table(key), or ask for places: rank="rank"'
-    elif not node.closes and _table_before(node.input) is None:
+    elif not node.expires_with_window and _table_before(before) is None:
         fact, why = "its results never expire", "every one of them would be kept forever"
         hint = 'per="window" over windows of one length, a table first: .to_table(key), or the places of facts: rank="rank"'
     else:
         return
-    raise PlanError(f"top {node.count} of {node.input.name!r}: {fact}", why=why, hint=hint, where=node.where)
+    raise PlanError(f"{node.keeps_all} of {before.name!r}: {fact}", why=why, hint=hint, where=node.where)
 
 
 def refuse_a_transform_of_results(node: Node) -> None:
-    before = next((one for one in upstream(node) if one.stateful), None) if isinstance(node, Transform) else None
+    before = next((one for one in upstream(node) if one.stateful), None) if node.opaque else None
     if before is not None:
         raise PlanError(
             f"transform {node.name!r} follows {before.name!r}, which has state",
@@ -148,7 +148,7 @@ def _table_before(node: Node) -> Node | None:
 
 def _before(node: Node, wanted: Callable[[Node], bool]) -> Node | None:
     """The nearest node of some kind whose results are not read as facts on the way."""
-    if isinstance(node, ToStream):
+    if node.facts_of is not None:
         return None
     if wanted(node):
         return node

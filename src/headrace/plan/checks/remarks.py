@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from headrace.core.durations import spelled
 from headrace.core.remarks import warn
-from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.checks.nondeterministic import nondeterministic_expressions, nondeterministic_results
 from headrace.plan.nodes import Node, Source
 from headrace.plan.watermarks import Bounded
@@ -28,9 +27,9 @@ def remark(nodes: Sequence[Node]) -> None:
 
 
 def warn_of_the_wall_clock(node: Node) -> None:
-    if isinstance(node, WindowAggregate) and node.window.by_clock:
+    if node.windowing is not None and node.windowing.by_clock:
         warn(
-            f"{node.name!r} has windows by the wall clock: {node.window}",
+            f"{node.name!r} has windows by the wall clock: {node.windowing}",
             why="a record is counted when the job happens to read it, so a replay, a second version of the job, or a job that catches up "
             "after a stop gives other results",
             hint="windows in event time do not: hr.tumbling(...) over a stream with time= and watermark=",
@@ -50,7 +49,7 @@ def warn_of_what_changes_from_call_to_call(node: Node) -> None:
 
 
 def warn_of_a_window_that_waits_for_the_end(node: Node) -> None:
-    if isinstance(node, WindowAggregate) and node.endless and node.emit.early is None and node.emit.every is None:
+    if node.endless and node.panes is not None and node.panes.early is None and node.panes.every is None:
         warn(
             f"{node.name!r} is one window for all time, and nothing is emitted before the input ends",
             why="a job that runs on never ends its input",
@@ -60,7 +59,7 @@ def warn_of_a_window_that_waits_for_the_end(node: Node) -> None:
 
 
 def warn_of_a_watermark_far_behind(node: Node) -> None:
-    rule = node.watermark if isinstance(node, Source) else None
+    rule = node.rule
     if rule is None:
         return
     bound = rule.delay if isinstance(rule, Bounded) else rule.max
@@ -74,7 +73,7 @@ def warn_of_a_watermark_far_behind(node: Node) -> None:
 
 
 def warn_of_a_future_that_is_believed(node: Node) -> None:
-    rule = node.watermark if isinstance(node, Source) else None
+    rule = node.rule
     if rule is not None and rule.max_ahead > _LONG:
         warn(
             f"{node.name!r} believes times up to {spelled(rule.max_ahead)} ahead of the wall clock",
@@ -102,7 +101,7 @@ def warn_of_silence_that_stalls(nodes: Sequence[Node]) -> None:
 
 
 def _sources(node: Node) -> Iterator[str]:
-    if isinstance(node, Source):
+    if node.declared:
         yield node.name
     for before in node.inputs:
         yield from _sources(before)

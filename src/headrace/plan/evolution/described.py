@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headrace.core.durations import spelled
-from headrace.plan.aggregates.nodes import Aggregation
 from headrace.plan.evolution.canonical import digest
 from headrace.plan.evolution.fingerprints import TUNABLE, Fingerprints
 from headrace.plan.nodes import Node, Source, upstream
@@ -103,7 +102,7 @@ def _step(node: Node, prints: Fingerprints, addresses: tuple[str, ...]) -> StepI
     tunable = {name: _spelled(getattr(node, name)) for name in TUNABLE if hasattr(node, name)}
     code = prints.code(node)
     tunable |= {CODE: code} if code else {}
-    calls = {call.placeholder: str(call) for call in node.calls} if isinstance(node, Aggregation) else {}
+    calls = {call.placeholder: str(call) for call in node.aggregates}
     # Records that wait one by one are in an order that all their arguments decide.
     return StepIdentity(node.name, addresses, node.does, prints.state(node), tunable, calls, bool(calls) and not node.gathers)
 

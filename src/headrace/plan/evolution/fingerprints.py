@@ -37,7 +37,7 @@ class Fingerprints:
         """What the records of a node are: the same fingerprint, the same records from the same input."""
         if node.name not in self._known:
             results = sorted(canonical([result.name, result.expression]) for result in node.results)
-            aggregates = sorted(call.placeholder for call in node.calls) if isinstance(node, Aggregation) else []
+            aggregates = sorted(call.placeholder for call in node.aggregates)
             kind = type(node).__name__
             self._known[node.name] = digest(
                 kind, self.state(node), {name: getattr(node, name, None) for name in TUNABLE}, results, aggregates
@@ -49,7 +49,7 @@ class Fingerprints:
         parts = {"kind": type(node).__name__} | {name: digest(value) for name, value in self._fields(node).items()}
         if node.inputs:
             parts[READS] = digest([self.records(before) for before in node.inputs], list(node.ports))
-        if node.stateful and not isinstance(node, Aggregation):
+        if node.stateful and not node.aggregates:
             # It keeps whole records, in the order of their columns.
             parts[COLUMNS] = digest([before.columns for before in node.inputs])
         return parts

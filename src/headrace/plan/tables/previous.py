@@ -23,6 +23,10 @@ class WithPrevious(Step):
     ttl: timedelta | None
 
     @property
+    def ordered(self) -> bool:
+        return True
+
+    @property
     def keyed_by(self) -> tuple[str, ...]:
         return self.by
 

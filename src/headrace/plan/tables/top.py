@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.core.durations import spelled
-from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.nodes import Node, StateSummary, TableStep
-from headrace.plan.steps import Select, Where
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,18 @@ class Top(TableStep):
     def colocated_with(self) -> str:
         at_hand = self.input.at_hand and all(result.expression.fused for result in self.input.results)
         return self.input.name if self.shared and at_hand else ""
+
+    @property
+    def passes_windows(self) -> bool:
+        return True
+
+    @property
+    def expires_with_window(self) -> bool:
+        return self.closes
+
+    @property
+    def keeps_all(self) -> str:
+        return f"top {self.count}" if self.shared else ""
 
     @property
     def moves(self) -> bool:
@@ -106,8 +116,9 @@ class TopOfFacts(TableStep):
 def window_of(node: Node) -> tuple[str, ...]:
     """The columns that identify the windows of results, which all end at one time; none where there are no such windows."""
     shown = set(node.columns.names)
-    while isinstance(node, Where | Select | Top):
-        node = node.input
-    if not isinstance(node, WindowAggregate) or not node.window.aligned:
+    while node.passes_windows:
+        (node,) = node.inputs
+    window = node.windowing
+    if window is None or not window.aligned:
         return ()
-    return node.window.identity if set(node.window.identity) <= shown else ()
+    return window.identity if set(window.identity) <= shown else ()

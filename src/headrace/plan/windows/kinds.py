@@ -24,6 +24,15 @@ _NOTHING = timedelta(0)
 _MOST_PANES = 1_000
 
 
+@dataclass(frozen=True)
+class RefusedPanes:
+    """Why windows cannot emit some panes, in words."""
+
+    fact: str
+    why: str
+    hint: str
+
+
 class Window(ABC):
     """A kind of window. Results have its `columns`; those of `identity`, with the key, identify them."""
 
@@ -48,6 +57,15 @@ class Window(ABC):
     def reach(self) -> timedelta:
         """How far from a record's time a bound of its windows may be; zero where the windows check this themselves."""
         return _NOTHING
+
+    @property
+    def trails(self) -> timedelta:
+        """How long the windows of later records contain a record whose own window is closed."""
+        return _NOTHING
+
+    def refused_panes(self, emit: Emit) -> RefusedPanes | None:
+        """Why windows cannot emit such panes; None where they can."""
+        return None
 
     @abstractmethod
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
@@ -193,6 +211,16 @@ class Sliding(Window):
     def reach(self) -> timedelta:
         return self.length
 
+    @property
+    def trails(self) -> timedelta:
+        return self.length
+
+    def refused_panes(self, emit: Emit) -> RefusedPanes | None:
+        if emit == Emit(until=emit.until):
+            return None
+        why = "it ends with an event, and what comes late replaces its pane"
+        return RefusedPanes("a sliding window has no early pane", why, "emit(until=...) alone")
+
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
 
@@ -225,6 +253,11 @@ class Count(Window):
                 why="records between two windows would be in none",
                 hint="let every= be at most the number of records",
             )
+
+    def refused_panes(self, emit: Emit) -> RefusedPanes | None:
+        if not emit.again:
+            return None
+        return RefusedPanes("a count window emits when it is full", "the places in it are given away then", "leave out emit(...)")
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         return StateSummary("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
