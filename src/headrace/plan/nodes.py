@@ -224,6 +224,11 @@ class Node:
         return False
 
     @property
+    def gives_types(self) -> bool:
+        """Whether it gives a type to columns of its input that have none."""
+        return False
+
+    @property
     def totals(self) -> bool:
         """Whether its state sums up rows, so that a retraction must find the sum that its row is in."""
         return False

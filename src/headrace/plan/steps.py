@@ -74,6 +74,10 @@ class Select(Step):
 class Retyped(Select):
     """The same columns for a union: those of null alone have their type in the other streams."""
 
+    @property
+    def gives_types(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True)
 class Explode(Step):

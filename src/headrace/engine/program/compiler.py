@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from headrace.engine.entry import Entry
 from headrace.engine.packet import Exit
-from headrace.engine.program.exchange import ExchangeSpec, exchange_name, scattered
+from headrace.engine.program.exchange import exchange_name, scattered
 from headrace.engine.program.flow import Flow
 from headrace.engine.program.program import Aside, Operator, Origin, Outlet, Program
 from headrace.engine.program.routes import Routes, Way, level_of, source_of
 from headrace.operators import kinds  # noqa: F401 - each kind registers its operator
 from headrace.operators.contract import ONLY, Port, operator_of
 from headrace.operators.tables.groups import GroupSpec
+from headrace.operators.tables.meeting import MeetingSpec
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Output, Plan
 
@@ -71,7 +72,7 @@ class _Compiler:
 
     def _exchange(self, output: Output) -> Operator:
         name, node = exchange_name(output), output.node
-        spec = ExchangeSpec(output.folds_by)
+        spec = MeetingSpec(output.folds_by, upserts=True)
         entries = {ONLY: Entry(Exit(name), Port(spec), signed=True, scattered=True)}
         columns, flow = tuple(node.columns.names), Flow((), (Exit(output.name),))
         return Operator(spec, entries, level_of(self._plan, node) + 1, (), columns, flow, source_of(node))

@@ -1,21 +1,15 @@
 """Exchange before keyed outputs: the changes of one row meet on one shard, in order, before a view or sink sees them.
 
 A row whose shard depends on more than its key moves between shards when it changes, for example by a foreign key: one shard retracts it,
-another adds it, and two tasks would write to the output in any order.
+another adds it, and two tasks would write to the output in any order. `operators/tables/meeting.py` is the operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import polars as pl
-
-from headrace.operators.changes import OP, added, as_upserts
-from headrace.operators.columns import ALL, ROW
-from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcome, Size
-from headrace.operators.event_time.epoch_time import EpochTime
-from headrace.operators.state.store import Store
+from headrace.operators.columns import ALL
+from headrace.operators.contract import Made
 from headrace.plan.expressions.terms import Field
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Output
@@ -51,49 +45,3 @@ def _colocated(node: Node, made: Mapping[str, Made]) -> tuple[str, ...] | None:
         taken = {typed.term.name: name for name, typed in reversed(node.made) if isinstance(typed.term, Field)}
         return tuple(taken.get(name, _LOST) for name in found)
     return found
-
-
-@dataclass(frozen=True)
-class ExchangeSpec:
-    """The last change of each row of a shard; `by` identifies rows."""
-
-    by: tuple[str, ...]
-
-    def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
-        """The net effect of the changes of one shard: in the end at most one shard has a row of a key."""
-        changes = records.drop(ROW, strict=False)
-        return Entered(as_upserts(changes if OP in changes.columns else added(changes), self.by), records.height)
-
-    def closing(self, moment: int) -> int:
-        return moment
-
-    def fresh(self) -> Exchange:
-        return Exchange(self)
-
-
-class Exchange:
-    """An operator without state: it passes each row on, once for each key."""
-
-    def __init__(self, spec: ExchangeSpec) -> None:
-        self._spec = spec
-
-    @property
-    def size(self) -> Size:
-        return Size()
-
-    def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
-        if not arrived.rows:
-            return Outcome()
-        return Outcome([as_upserts(pl.concat(arrived.rows, how="diagonal").sort(OP, maintain_order=True), self._spec.by)])
-
-    def manifest(self) -> str:
-        return ""
-
-    def restore(self, manifest: str | None, store: Store) -> None:
-        """There is nothing to restore."""
-
-    def export(self) -> Exported:
-        return Exported()
-
-    def absorb(self, moved: Exported, store: Store) -> None:
-        """There is nothing to absorb."""

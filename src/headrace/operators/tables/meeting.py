@@ -1,4 +1,4 @@
-"""Changes of one row from several shards, in one place and in order: at most one retraction a key, then at most one addition."""
+"""Changes of one row from several shards, in one place and in order: before a keyed output, and before changes become facts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headrace.operators.changes import ADD, OP, RETRACT, added
+from headrace.operators.changes import ADD, OP, RETRACT, added, as_upserts
 from headrace.operators.columns import ROW
 from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcome, Size, operator_of, single
 from headrace.operators.event_time.epoch_time import EpochTime
@@ -17,14 +17,22 @@ from headrace.plan.tables.meeting import Meeting
 
 @dataclass(frozen=True)
 class MeetingSpec:
-    """The net effect of the changes of an epoch on each row that `by` tells apart."""
+    """The net effect of the changes of an epoch on each row that `by` identifies.
+
+    With `upserts` that is the last change of a row, which replaces the one before in an output; else at most one retraction of a row, and
+    at most one addition.
+    """
 
     by: tuple[str, ...]
+    upserts: bool = False
+
+    def net(self, changes: pl.DataFrame) -> pl.DataFrame:
+        return as_upserts(changes, self.by) if self.upserts else _net(changes, self.by)
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of the changes of one shard."""
         changes = records.drop(ROW, strict=False)
-        return Entered(_net(changes if OP in changes.columns else added(changes), self.by), records.height)
+        return Entered(self.net(changes if OP in changes.columns else added(changes)), records.height)
 
     def closing(self, moment: int) -> int:
         return moment
@@ -47,7 +55,7 @@ class Met:
         if not arrived.rows:
             return Outcome()
         # Of the shards of one row at most one retracts what was there before, and at most one adds what is there now.
-        return Outcome([_net(pl.concat(arrived.rows, how="diagonal").sort(OP, maintain_order=True), self._spec.by)])
+        return Outcome([self._spec.net(pl.concat(arrived.rows, how="diagonal").sort(OP, maintain_order=True))])
 
     def manifest(self) -> str:
         return ""

@@ -8,14 +8,13 @@ from headrace.plan.checks import columns, event_time
 from headrace.plan.checks import over_changes as changing
 from headrace.plan.checks import wall_clock as panes
 from headrace.plan.nodes import Node
-from headrace.plan.steps import Retyped
 
 
 def check(nodes: Iterable[Node]) -> None:
     """Refuse the first step that cannot be run as it is meant."""
     nodes = tuple(nodes)
     # A column that a union gives a type is as good as any other.
-    typed_later = {node.input.name for node in nodes if isinstance(node, Retyped)}
+    typed_later = {before.name for node in nodes if node.gives_types for before in node.inputs}
     for node in nodes:
         columns.refuse_names_of_the_engine(node)
         columns.refuse_names_that_mean_several(node)
