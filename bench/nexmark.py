@@ -55,7 +55,7 @@ class Size:
 
 
 FULL = Size(few=20_000, some=400_000, many=2_000_000, epoch=200_000, pairs=3, queries=tuple(QUERIES))
-QUICK = Size(few=5_000, some=200_000, many=800_000, epoch=200_000, pairs=1, queries=("q1", "q5", "q17"))
+QUICK = Size(few=5_000, some=100_000, many=400_000, epoch=100_000, pairs=1, queries=("q1", "q5"))
 
 
 class Nexmark:

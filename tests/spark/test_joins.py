@@ -10,14 +10,16 @@ import pytest
 
 import headrace as hr
 from headrace.core.settings import Settings
+from tests.support.examples import seeds, soaked
 from tests.support.joining import LEFT, RIGHT, asked, ordered, records, way
 
 BOUND = 15
 
 
 @pytest.mark.usefixtures("spark")
-def test_every_join_is_the_same_on_spark_over_several_runs(tmp_path: Path) -> None:
-    chance = random.Random(5)
+@pytest.mark.parametrize("seed", seeds(soaked(30, 1)))
+def test_every_join_is_the_same_on_spark_over_several_runs(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(5 + seed)
     sent = records(chance, 120)
     app = hr.App("joins", settings=Settings(home=tmp_path, master="local[2]"))
     timed: dict[str, Any] = {"key": "k", "time": "at", "watermark": hr.bounded(f"{BOUND}s", idle="1 day")}
@@ -28,6 +30,7 @@ def test_every_join_is_the_same_on_spark_over_several_runs(tmp_path: Path) -> No
         app.sink(left.join_within(right, on="k", within=("2s", "9s"), how=how).select("id, rid"), hr.log(f"{how}_out"), name=how)
         queries[f"{how}_out"] = f"select id, rid from a {how} join b on {near}"
     app.sink(left.join(right.to_table("k").as_of("at", history="1 hour"), on="k", how="left").select("id, rid"), hr.log("versions"))
+    app.view("early", left.join(right.to_table("k").as_of("at", history="1 hour"), on="k", how="left").emit(early=True, key="id"))
     tables = left.to_table("id").join(right.to_table("rid"), on="k", how="full", ttl=None)
     app.view("tables", tables.select("id, rid, k"))
     batches = way(chance, sent, BOUND).batches
@@ -43,5 +46,7 @@ def test_every_join_is_the_same_on_spark_over_several_runs(tmp_path: Path) -> No
     for topic, query in queries.items():
         got = ordered([(row["id"], row["rid"]) for row in app.log.read(topic).to_pylist()])
         assert got == asked(query, **both), topic
+    got = ordered([(row["id"], row["rid"]) for row in app.read("early").to_pylist()])
+    assert got == asked(queries["versions"], **both)
     got = ordered([(row["id"], row["rid"], row["k"]) for row in app.read("tables").to_pylist()])
     assert got == asked("select id, rid, coalesce(a.k, b.k) from a full join b on a.k = b.k", **both)

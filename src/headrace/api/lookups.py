@@ -18,7 +18,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.plan.building.functions import refuse_arity
 from headrace.plan.joins.join import LEFT, On
-from headrace.plan.joins.remote_lookup import Answering, RemoteFunction, RemoteLookup
+from headrace.plan.joins.remote_lookup import Answering, Question, RemoteFunction, RemoteLookup
 from headrace.plan.nodes import Node, column
 
 
@@ -56,7 +56,8 @@ def looked_up(node: Node, namer: Namer, wanted: Wanted, name: str | None, at: st
     columns = pa.schema([*node.columns, *added])
     made = namer.step_name(f"{node.name}.lookup", name)
     kept = _length(wanted.cache, "cache", timedelta(0), at)
-    return RemoteLookup(made, columns, at, node, on, returns, wanted.how, kept, _remote(wanted, at))
+    keys = pa.schema([pa.field(there, node.columns.field(mine).type) for mine, there in on])
+    return RemoteLookup(made, columns, at, node, on, returns, wanted.how, kept, _remote(wanted, keys, returns, at))
 
 
 def _pairs(on: On, node: Node, at: str | None) -> tuple[tuple[str, str], ...]:
@@ -92,7 +93,7 @@ def _refuse_names(node: Node, on: tuple[tuple[str, str], ...], returns: pa.Schem
         raise PlanError(f"lookup of {node.name!r} returns no column", hint='returns="name string"', where=at)
 
 
-def _remote(wanted: Wanted, at: str | None) -> RemoteFunction:
+def _remote(wanted: Wanted, keys: pa.Schema, returns: pa.Schema, at: str | None) -> RemoteFunction:
     calls = wanted.calls
     for name, number, least in (("parallel", calls.parallel, 1), ("batch", calls.batch, 1), ("retries", calls.retries, 0)):
         if not counts(number, least=least):
@@ -101,7 +102,7 @@ def _remote(wanted: Wanted, at: str | None) -> RemoteFunction:
     backoff = _length(calls.backoff, "backoff", timedelta(0), at)
     asked, system = wanted.function, ""
     if isinstance(asked, Answering):
-        asked, system = asked.answers(), str(asked)
+        asked, system = asked.answers(Question(keys, returns, timeout)), str(asked)
     return RemoteFunction(asked, timeout, calls.parallel, calls.batch, calls.retries, backoff, system)
 
 

@@ -116,6 +116,8 @@ class Stream:
         - A table with a table: a table that every change of either keeps up to date, by key, foreign key or many to many. `how` is inner,
           left, right or full. `ttl=None` says that tables without a ttl may be kept for ever.
         """
+        from headrace.api.answers import Answers
+
         at = caller()
         if isinstance(table, AsOf):
             node_of(Stream(table.namer, table.node), f"join of {self.name!r} with one", self.namer)
@@ -134,9 +136,9 @@ class Stream:
         """Join with another system, which is asked for the row of each record's key: for what has no changelog.
 
         `function(keys)` gets an Arrow table with different keys, `batch` at most, and returns rows with the key and the columns `returns`:
-        a list of dictionaries, an Arrow table or a Polars frame, with one row or none for each key. `hr.http(url)` in its place asks a
-        service. `on` is a name, several, or a mapping from the names here to those there. A record whose key has no row is filtered and
-        counted, or with `how="left"` has nulls. A null in a key is not asked for, and has no row.
+        a list of dictionaries, an Arrow table or a Polars frame, with one row or none for each key. `hr.http`, `hr.postgres` or `hr.redis`
+        in its place asks that system. `on` is a name, several, or a mapping from the names here to those there. A record whose key has no
+        row is filtered and counted, or with `how="left"` has nulls. A null in a key is not asked for, and has no row.
 
         An answer is kept for `cache`, by the wall clock of the epochs. A call that raises, or takes longer than `timeout`, is repeated
         `retries` times, after `backoff`, twice that, and so on; then records of its keys are dead letters with the reason, and so are those
@@ -303,19 +305,6 @@ class Stream:
         return Stream(self.namer, node)
 
 
-class Answers(Stream):
-    """Records with the version of a table that was valid at a time of theirs: each is answered once."""
-
-    @says_where
-    def emit(self, **when: Any) -> Stream:
-        """Refused: an answer comes when the watermark proves it, and is never corrected."""
-        raise PlanError(
-            f"emit({', '.join(f'{name}={value!r}' for name, value in when.items())}) of {self.name!r}",
-            why="a record is answered as of a time when the watermark has passed that time, and is never corrected",
-            hint="for an answer at once, join the current rows: join(table, ...); to wait less, give the streams a smaller watermark",
-        )
-
-
 class Table(Stream):
     """The latest row of each key. It has the methods of a stream; they follow its changes, and most return a table."""
 
@@ -324,8 +313,8 @@ class Table(Stream):
         """The table as it was at the time in a column of the stream that joins it: `orders.join(prices.as_of("ordered_at", ...), on=...)`.
 
         A version is valid from the time of its record until that of the next one of its key. A record is answered when the watermark has
-        passed that time, so the order of arrival changes nothing. A record that asks for a time more than `history` behind the watermark is
-        late, and so is a version behind the watermark.
+        passed that time, so the order of arrival changes nothing; `emit` of the join can answer it before. A record that asks for a time
+        more than `history` behind the watermark is late, and so is a version behind the watermark.
         """
         return as_of(self.namer, self.node, column, history, caller())
 

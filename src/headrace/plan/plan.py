@@ -112,8 +112,8 @@ class Plan:
                 if found.setdefault(node.name, node) is not node and found[node.name] != node:
                     raise PlanError(
                         f"two steps are called {node.name!r}",
-                        why="an aggregation has one way to emit results, and one state",
-                        hint="to emit in two ways, write window(...).agg(...) again before the other emit(...)",
+                        why="a step has one way to emit results, and one state",
+                        hint="to emit in two ways, write window(...).agg(...), or join(...), again before the other emit(...)",
                         where=node.where,
                     )
         return tuple(found.values())

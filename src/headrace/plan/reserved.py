@@ -6,7 +6,7 @@ import re
 
 _NAMES = re.compile(
     r"""_(a([0-9]+|[0-9a-f]{16})(\..*)? | match[ ].* |
-    added|again|all|asked|at|before|candidates|cell|changed|coin|content|contents|count|drawn|due|earlier|end|epoch|fault|fires|first|
+    added|again|alike|all|asked|at|before|candidates|cell|changed|coin|content|contents|count|drawn|due|earlier|end|epoch|fault|fires|first|
     follows|found|fresh|given|gone|group|had|headers|key|known|last|latest|news|next|number|offset|old|op|original|other|packet|pane|
     panes|partition|place|previous|problem|program|reason|record|revision|row|rows|sessions|single|spent|start|suspect|time|timers|
     tombstone|touched|true|until|was|window|wire)""",

@@ -75,8 +75,14 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("whose versions are not facts of a stream", "to_table(key).as_of",
      lambda s: s.prices.where("page is not null").as_of("at", history="1 day")),  # type: ignore[attr-defined]
     ("'users' has no watermark", "watermark=", lambda s: s.orders.join(s.users.as_of("at", history="1 day"), on="id")),
-    ("emit(early='1s') of 'orders.join'", "join(table, ...)",
+    ("emit(early='1s') of 'orders.join'", "emit(early=True, key=",
      lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early="1s")),
+    ("emit(early=True) of 'orders.join' has no key", 'key="id"',
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True)),
+    ("by product, which is the key of the table", 'key="id"',
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True, key="product")),
+    ("'orders' has no such column", "columns: id",
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True, key="number")),
     ("'tiers' is no function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
     ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),

@@ -279,3 +279,64 @@ def test_explain_says_which_times_would_meet_and_when_a_record_is_late() -> None
     (of_right,) = timings(app.plan(), "b", noon)
     assert of_right.turn == "meets records of 'a' from 2026-01-01 11:59:30 to 2026-01-01 12:00:05"
     assert of_right.fires_at is None
+
+
+def early(how: str = "left", bound: str = "10s") -> TestDriver:
+    app = Declaration("early")
+    left = app.stream("a", LEFT, key="id", time="at", watermark=bounded(bound, idle="1 minute"))
+    right = app.stream("b", RIGHT, key="k", time="at", watermark=bounded(bound, idle="1 minute"))
+    answers = left.join(right.to_table("k").as_of("at", history="1 hour"), on="k", how=how).emit(early=True, key="id")
+    app.view("out", answers.select("id, m"))
+    app.sink(answers.select("id, m").to_stream(), LogTopic("changes"), name="changes")
+    return TestDriver(app, shards=1)
+
+
+def changes_of(driver: TestDriver) -> list[tuple[str, int, int | None]]:
+    return [(row["op"], row["id"], row["m"]) for row in driver.rows("changes")]
+
+
+def test_an_early_answer_is_corrected_only_if_another_version_was_valid() -> None:
+    driver = early()
+    driver.send("b", [right_row(1, 10, m=5)])
+    driver.send("a", [left_row(1, 15), left_row(2, 25), left_row(3, 15, "y")])
+    assert changes_of(driver) == [("insert", 1, 5), ("insert", 2, 5), ("insert", 3, None)]
+    driver.send("b", [right_row(2, 20, m=7), right_row(3, 16, "y", m=1)])
+    assert len(changes_of(driver)) == 3, "nothing is corrected before the watermark has passed"
+    driver.end()
+    assert changes_of(driver)[3:] == [("update", 2, 7)]
+    assert {row["id"]: row["m"] for row in driver.rows("out")} == {1: 5, 2: 7, 3: None}
+    assert counts(driver, "a.join") == {"in": 6, "out": 6}
+
+
+def test_an_early_answer_of_an_inner_join_may_come_only_in_the_end_and_may_be_replaced() -> None:
+    driver = early("inner")
+    driver.send("a", [left_row(1, 15), left_row(2, 15, "y"), left_row(3, 15, None)])
+    assert changes_of(driver) == []
+    driver.send("b", [right_row(1, 14, m=5), right_row(2, 15, "y", m=1)])
+    driver.send("b", [right_row(3, 15, "y", m=2)])
+    driver.restart()
+    driver.end()
+    assert sorted(changes_of(driver)) == [("insert", 1, 5), ("insert", 2, 2)]
+    assert counts(driver, "a.join") == {"in": 6, "out": 5, "filtered": 1}
+
+
+def test_a_version_that_is_replaced_at_its_own_time_corrects_the_early_answer() -> None:
+    driver = early()
+    driver.send("b", [right_row(1, 10, m=5)])
+    driver.send("a", [left_row(1, 12)])
+    driver.send("b", [right_row(2, 10, m=6)])
+    driver.rescale(3)
+    driver.end()
+    assert changes_of(driver) == [("insert", 1, 5), ("update", 1, 6)]
+
+
+def test_explain_says_that_early_answers_are_kept() -> None:
+    app, left, right = declared()
+    app.view("v", left.join(right.to_table("k").as_of("at", history="1 hour"), on="k").emit(early=True, key="id"))
+    said = str(explained(app.plan()))
+    (of_left,) = timings(app.plan(), "a", int(at(0).timestamp() * 1_000_000))
+    assert (
+        of_left.turn == "meets the version of 'b.table' at 2026-01-01 12:00:00, if 'at' is its event time, is answered at once, and proved"
+    )
+    assert "answered at once and corrected" in said
+    assert "records that wait for the watermark, each with its early answer" in said

@@ -9,15 +9,20 @@ import pytest
 
 import headrace as hr
 from headrace.api.declaration import Declaration
-from headrace.api.windows import bounded
+from headrace.api.windows import bounded, tumbling
 from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
-from tests.support.examples import seeds
+from tests.support.examples import seeds, soaked
 from tests.support.joining import LEFT, RIGHT, Row, Sent, asked, in_batches, records, run, shown, way
 
 HOWS = ("inner", "left", "right", "full")
 THIRD = "cid int, k string, at timestamp"
 BOUND = 15
+
+
+def cases(part: int) -> range:
+    """The seeds of each kind of join: 1,000 in `make soak`."""
+    return seeds(soaked(1_000, part))
 
 
 def streams(app: Declaration, **of_right: str) -> tuple[Any, Any]:
@@ -38,7 +43,7 @@ def balanced(driver: TestDriver, step: str, came: int) -> None:
     assert counts["in"] == counts["out"] + counts["late"] + counts["filtered"]
 
 
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", cases(24))
 @pytest.mark.parametrize("late", [0, 0.15])
 @pytest.mark.parametrize("how", HOWS)
 def test_streams_are_joined_within_a_time_as_sql_does(seed: int, how: str, late: float) -> None:
@@ -61,7 +66,7 @@ def test_streams_are_joined_within_a_time_as_sql_does(seed: int, how: str, late:
         balanced(driver, "a.join", len(sent))
 
 
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", cases(24))
 @pytest.mark.parametrize("pick", ["first", "last"])
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_one_match_is_picked_by_the_right_time(seed: int, how: str, pick: str) -> None:
@@ -77,7 +82,7 @@ def test_one_match_is_picked_by_the_right_time(seed: int, how: str, pick: str) -
     assert shown(driver, "out", "id", "rid") == asked(query, **tables), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", cases(24))
 def test_a_stream_is_joined_with_itself(seed: int) -> None:
     chance = random.Random(seed)
     sent = [one for one in records(chance) if one[0] == "a"]
@@ -89,7 +94,7 @@ def test_a_stream_is_joined_with_itself(seed: int) -> None:
     assert shown(driver, "out", "id", "id_right") == asked(query, a=([row for _, row in sent], LEFT)), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", seeds(32))
+@pytest.mark.parametrize("seed", cases(32))
 def test_three_streams_are_joined_one_after_the_other(seed: int) -> None:
     chance = random.Random(seed)
     first, second = chance.choice(HOWS), chance.choice(HOWS)
@@ -113,7 +118,7 @@ def test_three_streams_are_joined_one_after_the_other(seed: int) -> None:
     assert {step["rows"] for step in driver.state()} == {0}
 
 
-@pytest.mark.parametrize("seed", seeds(32))
+@pytest.mark.parametrize("seed", cases(32))
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_table_as_of_a_time_is_what_an_asof_join_finds(seed: int, how: str) -> None:
     chance = random.Random(seed)
@@ -129,6 +134,32 @@ def test_a_table_as_of_a_time_is_what_an_asof_join_finds(seed: int, how: str) ->
         query = f"select id, rid, a.k, n, m from a asof {how} join b on a.k = b.k and a.at >= b.at"
         assert shown(driver, "out", "id", "rid", "k", "n", "m") == asked(query, **tables), f"seed {seed}"
         balanced(driver, "a.join", len(sent))
+
+
+@pytest.mark.parametrize("seed", cases(16))
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_early_answers_as_of_a_time_become_those_of_an_asof_join(seed: int, how: str) -> None:
+    chance = random.Random(seed)
+    sent = records(chance)
+    late = chance.choice([0, 0.15])
+    app = Declaration("early")
+    left, right = streams(app)
+    table = right.to_table("k").as_of("at", history=chance.choice(["0s", "30s", "1 hour"]))
+    early = left.join(table, on="k", how=how).emit(early=True, key="id")
+    app.view("out", early)
+    app.view("sums", early.group("k", ttl=None).agg(rows="count(*)", total="sum(m)"))
+    counted = early.window(tumbling("20 seconds"), by="k").agg(rows="count(*)", total="sum(m)")
+    app.view("windows", counted.select("k, window_start, rows, total"))
+    driver = run(app, way(chance, sent, BOUND, late=late))
+    tables = {"a": (kept(sent, "a", driver), LEFT), "b": (kept(sent, "b", driver), RIGHT)}
+    query = f"select id, rid, a.k as k, n, m, a.at as moment from a asof {how} join b on a.k = b.k and a.at >= b.at"
+    assert shown(driver, "out", "id", "rid", "k", "n", "m", "at") == asked(query, **tables), f"seed {seed}"
+    sums = f"select k, count(*), sum(m)::bigint from ({query}) group by k"
+    assert shown(driver, "sums", "k", "rows", "total") == asked(sums, **tables), f"seed {seed}"
+    windows = f"select k, time_bucket(interval 20 second, moment) as w, count(*), sum(m)::bigint from ({query}) group by all"
+    if not late:
+        assert shown(driver, "windows", "k", "window_start", "rows", "total") == asked(windows, **tables), f"seed {seed}"
+    balanced(driver, "a.join", len(sent))
 
 
 def changes(chance: random.Random, count: int = 30) -> list[Sent]:
@@ -163,7 +194,7 @@ def tables(app: Declaration, key: str) -> tuple[Any, Any]:
     return app.table("a", LEFT_TABLE, key="id", source=source), app.table("b", RIGHT_TABLE, key=key, source=source)
 
 
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", cases(24))
 @pytest.mark.parametrize("how", HOWS)
 def test_two_tables_are_joined_after_every_change_as_sql_does(seed: int, how: str) -> None:
     chance = random.Random(seed)
@@ -186,7 +217,7 @@ def test_two_tables_are_joined_after_every_change_as_sql_does(seed: int, how: st
     run(app, in_batches(chance, sent), check)
 
 
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", cases(24))
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_a_stream_meets_the_rows_that_a_table_has_at_that_moment(seed: int, how: str) -> None:
     chance = random.Random(seed)
@@ -216,7 +247,7 @@ def test_a_stream_meets_the_rows_that_a_table_has_at_that_moment(seed: int, how:
     assert counts["filtered"] == len(numbered["a"]) - len(found)
 
 
-@pytest.mark.parametrize("seed", seeds(32))
+@pytest.mark.parametrize("seed", cases(32))
 def test_a_foreign_key_may_move_and_joins_may_follow_each_other(seed: int) -> None:
     chance = random.Random(seed)
     first, second = chance.choice(HOWS[:2]), chance.choice(HOWS)

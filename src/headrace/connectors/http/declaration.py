@@ -13,6 +13,7 @@ from headrace.connectors.exchange import Service, service
 from headrace.core.durations import Duration, duration
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
     from headrace.connectors.http.answers import HttpAnswers
@@ -49,7 +50,7 @@ class HttpService:
 
         return HttpOutput(self, columns)
 
-    def answers(self) -> HttpAnswers:
+    def answers(self, question: Question) -> HttpAnswers:
         """The service as a lookup asks it."""
         from headrace.connectors.http.answers import HttpAnswers
 

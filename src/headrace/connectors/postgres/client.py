@@ -58,10 +58,11 @@ def forget(target: PostgresTable) -> None:
 
 
 def _connected(target: PostgresTable) -> Connection:
-    return _connections.get(target.dsn, lambda: _connect(target))
+    return _connections.get(target.dsn, lambda: connect(target))
 
 
-def _connect(target: PostgresTable) -> Connection:
+def connect(target: PostgresTable) -> Connection:
+    """A new connection to the database of a target."""
     # The user's own options take precedence.
     connection = psycopg.connect(autocommit=True, **{**_SETTINGS, **conninfo_to_dict(target.dsn.reveal())})
     connection.execute("SET client_min_messages = warning")

@@ -14,8 +14,10 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
+    from headrace.connectors.postgres.answers import PostgresAnswers
     from headrace.connectors.postgres.output import PostgresOutput
 
 
@@ -61,6 +63,13 @@ class PostgresTable:
 
         return PostgresOutput(self, columns, key)
 
+    def answers(self, question: Question) -> PostgresAnswers:
+        """The table as a lookup asks it."""
+        need_client("psycopg", "PostgreSQL's client", "postgres")
+        from headrace.connectors.postgres.answers import PostgresAnswers
+
+        return PostgresAnswers(self, question)
+
     def __str__(self) -> str:
         return f"table {self.table} of PostgreSQL"
 
@@ -80,6 +89,8 @@ def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     created if it does not exist, unless `create=False`; an existing one must have the columns, and a unique key. The table
     `headrace_epochs` next to it is written in the same transactions. `dsn` is PostgreSQL's own (`postgresql://user:password@host/database`)
     and is never shown. The job waits for a server that is away as long as `patience`.
+
+    In `stream.lookup(hr.postgres(table, dsn=...), ...)` one query asks for the rows of a batch of keys; the table may be a view.
 
     >>> postgres("views_per_url", dsn="postgresql://writer:s3same@localhost/shop")
     PostgresTable(table='views_per_url', dsn=Secret(***), key=(), ...)

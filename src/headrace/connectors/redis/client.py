@@ -52,6 +52,17 @@ def told(target: RedisKeys, what: str, work: Callable[[Redis], Answer]) -> Answe
         raise _failure(target, what, error) from error
 
 
+def once(target: RedisKeys, work: Callable[[Redis | RedisCluster], Answer]) -> Answer:
+    """Do work with the server or cluster, whatever node has its keys; who asks repeats it."""
+    client = _clients.get(target.url, lambda: _connected(target.url))
+    try:
+        return work(client)
+    except _AWAY:
+        if isinstance(client, RedisCluster):
+            client.nodes_manager.initialize()
+        raise
+
+
 def _asked(target: RedisKeys, work: Callable[[Redis], Answer]) -> Answer:
     client = _clients.get(target.url, lambda: _connected(target.url))
     if isinstance(client, Redis):

@@ -14,8 +14,10 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
+    from headrace.connectors.redis.answers import RedisAnswers
     from headrace.connectors.redis.output import RedisOutput
 
 HASH, STRING, SORTED_SET = "hash", "string", "sorted set"
@@ -32,6 +34,7 @@ class RedisKeys:
     score: str | None = None
     ttl: timedelta | None = None
     patience: timedelta = timedelta(minutes=2)
+    braces: bool = True
 
     def __post_init__(self) -> None:
         if self.form not in (HASH, STRING, SORTED_SET):
@@ -48,7 +51,7 @@ class RedisKeys:
     @property
     def tag(self) -> str:
         """The prefix of every key of the sink: by its braces all keys are in one slot of a cluster, so that one step can change them."""
-        return f"{{{self.name}}}"
+        return f"{{{self.name}}}" if self.braces else self.name
 
     @property
     def promise(self) -> Promise:
@@ -62,6 +65,12 @@ class RedisKeys:
     def check(self, columns: pa.Schema, key: tuple[str, ...]) -> None:
         """Raise if rows cannot be stored in this form, or Redis's client is missing: before anything runs."""
         need_client("redis", "Redis's client", "redis")
+        if not self.braces:
+            raise SettingsError(
+                f"redis {self.name!r} with braces=False is for lookups",
+                why="without them the keys of a sink are on several nodes of a cluster, and no step changes them together",
+                hint="leave braces= out",
+            )
         if not key:
             raise SchemaError(f"{self} stores one row for each key, and the records have none", hint='name its column: key="..."')
         if self.score is not None:
@@ -77,6 +86,20 @@ class RedisKeys:
 
         return RedisOutput(self, columns, key)
 
+    def answers(self, question: Question) -> RedisAnswers:
+        """The keys as a lookup asks for them."""
+        need_client("redis", "Redis's client", "redis")
+        from headrace.connectors.redis.answers import RedisAnswers
+
+        if self.form == SORTED_SET:
+            raise SettingsError(f"lookup in {self}, which has no rows", hint=f"form={HASH!r} or {STRING!r}")
+        binary = next((column.name for column in question.returns if pa.types.is_binary(column.type)), None)
+        if binary is not None:
+            raise SettingsError(
+                f"lookup of {binary!r} in {self}, which has text", hint=f"{binary} string, and unbase64({binary}) in the next step"
+            )
+        return RedisAnswers(self, question)
+
     def __str__(self) -> str:
         return f"{self.form} {self.name} of Redis"
 
@@ -90,6 +113,7 @@ def redis(  # noqa: PLR0913 - one option for each thing that may differ
     score: str | None = None,
     ttl: Duration | None = None,
     patience: Duration = "2 minutes",
+    braces: bool = True,
 ) -> RedisKeys:
     """Keys of Redis as the target of a sink: the latest row of each key, exactly once.
 
@@ -98,9 +122,12 @@ def redis(  # noqa: PLR0913 - one option for each thing that may differ
     Redis removes a row this long after it was last written. `url` is `redis://:password@host:6379/0`; no message shows it. A job waits
     for a server that is away as long as `patience`, then stops.
 
+    `stream.lookup(hr.redis(name, url=...), ...)` asks for the hash or the JSON text of each key; with `braces=False` for those that another
+    system wrote: `name:<key>`.
+
     >>> redis("players", url="redis://:s3same@localhost", form="sorted set", score="points")
     RedisKeys(name='players', url=Secret(***), key=(), form='sorted set', score='points', ...)
     """
     hidden = url if isinstance(url, Secret) else Secret(url)
     lasting = None if ttl is None else duration(ttl)
-    return RedisKeys(name, hidden, listed(key), form, score, lasting, duration(patience))
+    return RedisKeys(name, hidden, listed(key), form, score, lasting, duration(patience), braces)

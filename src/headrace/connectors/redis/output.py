@@ -19,12 +19,10 @@ from redis.exceptions import WatchError
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.redis.client import told
 from headrace.connectors.redis.declaration import SORTED_SET, STRING, RedisKeys
+from headrace.connectors.redis.names import OWN, names_of, text_of
 from headrace.core import failpoints
 from headrace.core.errors import SchemaError
-from headrace.schema.legible import as_json, floats_as_text
-
-# The name of a null key, and the prefix of our own names: no other key has or begins with these.
-_NULL, _OWN = "%null", "headrace:"
+from headrace.schema.legible import as_json
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class RedisOutput:
 
     def _mark(self, writer: Writer) -> str:
         """The key that contains the last run and epoch of a writer."""
-        return f"{self.target.tag}:{_OWN}{writer.name}"
+        return f"{self.target.tag}:{OWN}{writer.name}"
 
     def _write(self, client: Redis, writer: Writer, epoch: int, changes: Changes) -> bool:
         mark = self._mark(writer)
@@ -102,27 +100,7 @@ class RedisOutput:
             step.delete(*(f"{target.tag}:{name}" for name in gone))
 
     def _names(self, rows: pl.DataFrame) -> Iterator[str]:
-        """The identity of each row, as text."""
-        kinds = {name: rows.schema[name] for name in self.key}
-        for text in as_json(rows.select(floats_as_text(name, kind) for name, kind in kinds.items())).to_list():
-            yield _name(list(json.loads(text).values()))
-
-
-def _name(parts: list[Any]) -> str:
-    """A key as text that is unique to it: a single part as it is, several joined by colons.
-
-    >>> [_name([part]) for part in ("ada", 7, "null", None, "%", "headrace:x")]
-    ['ada', '7', 'null', '%null', '%%', '%headrace:x']
-    >>> _name(["a:b", 50, None]), _name([None, "%null"])
-    ('a%3Ab:50:%null', '%%null:%25null')
-    """
-    if parts == [None]:
-        return _NULL
-    if len(parts) == 1:
-        name = _text(parts[0])
-    else:
-        name = ":".join(_NULL if part is None else _text(part).replace("%", "%25").replace(":", "%3A") for part in parts)
-    return f"%{name}" if name.startswith(("%", _OWN)) else name
+        return names_of(rows.select(self.key))
 
 
 def _parsed(mark: Any) -> tuple[int, int]:
@@ -134,8 +112,4 @@ def _parsed(mark: Any) -> tuple[int, int]:
 
 
 def _fields(row: dict[str, Any]) -> dict[Any, Any]:
-    return {name: _text(value) for name, value in row.items() if value is not None}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {name: text_of(value) for name, value in row.items() if value is not None}

@@ -54,7 +54,8 @@ def _(node: IntervalJoin, before: Node, moment: int) -> Iterator[JoinTimes]:
 def _(node: AsOfJoin, before: Node, moment: int) -> Iterator[JoinTimes]:
     lateness = microseconds(node.sides.right.lateness)
     if node.sides.left.name == before.name:
-        words = f"meets the version of {node.table.name!r} at {_shown(moment)}, if {node.moment!r} is its event time, and is answered"
+        words = f"meets the version of {node.table.name!r} at {_shown(moment)}, if {node.moment!r} is its event time"
+        words += ", is answered at once, and proved" if node.early else ", and is answered"
         yield JoinTimes(words, END, moment, moment + _TICK + lateness, moment + _TICK + microseconds(node.history))
     if node.sides.right.name == before.name:
         words = f"is the version for records of {node.sides.left.name!r} from {_shown(moment)} until the next version of its key"

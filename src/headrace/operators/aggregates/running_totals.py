@@ -15,6 +15,7 @@ from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.numbered_groups import firsts, key_numbers
 from headrace.operators.aggregates.partials import ROWS, accumulators, additive
 from headrace.operators.changes import TIME
+from headrace.operators.key_join import key_join
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
@@ -73,7 +74,7 @@ class RunningTotals(OneState[KeyedState]):
         if known is not None:
             # The total so far precedes all changes.
             first = known.with_columns(pl.lit(None, pl.Int64).alias(TIME), pl.lit(False).alias(_ADDED))
-            first = first.join(keys, on=self._by, how="left", nulls_equal=True)
+            first = key_join(first, keys, self._by, "left", nulls_equal=True)
             changes = pl.concat([first.select(changes.columns), changes], rechunk=True)
         ordered = _sorted(changes)
         places = ordered.get_column(_KEY).to_numpy()

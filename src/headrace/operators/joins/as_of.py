@@ -1,6 +1,7 @@
 """The join of a stream with a table as of a moment of each record: versions of the table, and records that wait for the watermark.
 
-A record is answered when no earlier version can come, whatever the order in which records and versions came.
+A record is answered when no earlier version can come, whatever the order in which records and versions came. An early answer is kept with
+its record, and retracted if the final one is another.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from headrace.core.durations import microseconds
-from headrace.operators.changes import TIME, added
+from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
 from headrace.operators.event_time.arrival_order import by_key_as_they_came, placed
@@ -27,6 +28,8 @@ from headrace.plan.joins.join import LEFT, RIGHT
 
 # The moment that a record is looked up at, in microseconds.
 _AT = "_at"
+# Whether an answer has a version.
+_FOUND = "_found"
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class AsOfSpec:
     history: int
     ttl: int | None
     lateness: int
+    early: bool = False
+    """Whether records are answered when they come, too."""
 
     def closing(self, moment: int) -> int:
         return moment + self.lateness + 1
@@ -79,7 +84,7 @@ class AsOfSpec:
 
 
 class AsOfJoined(SeveralStates):
-    """The records of one shard that wait, and the versions of its keys."""
+    """The records of one shard that wait, with their early answers if they have some, and the versions of its keys."""
 
     def __init__(self, spec: AsOfSpec) -> None:
         self._spec, self._pairing = spec, spec.pairing
@@ -90,15 +95,18 @@ class AsOfJoined(SeveralStates):
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         self._take_in(arrived, store)
         before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
-        came = [frame.filter(pl.col(_AT) < after) for frame in arrived.at(LEFT)]
-        known = self._waiting.between(before, after)
-        ready = pl.concat([*came, *([] if known is None else [known])]) if came or known is not None else None
-        for frame in arrived.at(LEFT):
-            self._waiting.add(frame.filter(pl.col(_AT) >= after))
-        outcome = Outcome() if ready is None or ready.is_empty() else self._answered(ready)
+        came = pl.concat(arrived.at(LEFT)) if arrived.at(LEFT) else None
+        results, unmatched = self._proved(came, self._waiting.between(before, after), after)
+        if came is not None:
+            waiting = came.filter(pl.col(_AT) >= after)
+            if self._spec.early:
+                waiting = self._answered(waiting)
+                results.append(added(self._shown(waiting)))
+            self._waiting.add(waiting)
         self._waiting.save(after, store)
         self._versions.evict(after - self._spec.history, store)
-        return outcome
+        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
+        return Outcome([part for part in results if part.height], counts=counts)
 
     def _take_in(self, arrived: Arrived, store: Store) -> None:
         """Write new versions: of those of one key and time the one that came last."""
@@ -112,22 +120,53 @@ class AsOfJoined(SeveralStates):
         rows = ordered.unique(subset=[*on, TIME], keep="last", maintain_order=True).drop(PARTITION, OFFSET)
         self._versions.put(rows.select(*on, *(name for name, _ in self._pairing.right), TIME), store)
 
-    def _answered(self, ready: pl.DataFrame) -> Outcome:
-        moments = ready.get_column(_AT).to_numpy()
-        found = self._versions.as_of(ready, moments)
+    def _proved(self, came: pl.DataFrame | None, waited: pl.DataFrame | None, after: int) -> tuple[list[pl.DataFrame], int]:
+        """The final answers of records that came and of those that waited, and how many have none. Early ones that differ are retracted."""
+        results, unmatched = list[pl.DataFrame](), 0
+        if came is not None:
+            answers = self._answered(came.filter(pl.col(_AT) < after))
+            unmatched += self._unmatched(answers)
+            results.append(added(self._shown(answers)))
+        if waited is not None:
+            answers = self._answered(waited)
+            unmatched += self._unmatched(answers)
+            if self._spec.early:
+                moved = self._moved(waited, answers)
+                results.append(retracted(self._shown(waited.filter(moved))))
+                answers = answers.filter(moved)
+            results.append(added(self._shown(answers)))
+        return results, unmatched
+
+    def _answered(self, asking: pl.DataFrame) -> pl.DataFrame:
+        """Records in their order with the columns of the version that is valid at their moment, and whether there is one."""
+        right = [name for name, _ in self._pairing.right]
+        found = self._versions.as_of(asking, asking.get_column(_AT).to_numpy()) if asking.height else None
         # The time of a result is that of its record, or the moment it waited for.
-        records = ready.with_columns(pl.max_horizontal(TIME, _AT).alias(TIME)).drop(_AT)
-        alone = np.ones(ready.height, dtype=bool)
-        results = []
-        if found is not None:
-            alone[found.places] = False
-            results.append(self._pairing.pairs(records[found.places], found.rows))
-        unmatched = int(alone.sum())
-        if self._spec.keeps_left:
-            results.append(self._pairing.left_alone(records.filter(alone)))
-            unmatched = 0
-        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
-        return Outcome([added(part) for part in results if part.height], counts=counts)
+        left = asking.select(*(name for name, _ in self._pairing.left), pl.max_horizontal(TIME, _AT).alias(TIME), _AT)
+        if found is None:
+            return left.with_columns(*(pl.lit(None, kind).alias(name) for name, kind in self._pairing.right), pl.lit(False).alias(_FOUND))
+        places = np.full(asking.height, -1, dtype=np.int64)
+        places[found.places] = np.arange(len(found.places))
+        at = pl.Series(places, dtype=pl.Int64)
+        versions = found.rows.select(pl.col(right).gather(at.set(at < 0, None)))
+        return pl.concat([left, versions, (at >= 0).alias(_FOUND).to_frame()], how="horizontal")
+
+    def _moved(self, early: pl.DataFrame, final: pl.DataFrame) -> pl.Series:
+        """Which final answers differ from the early ones."""
+        moved = early.get_column(_FOUND) != final.get_column(_FOUND)
+        for name, kind in self._pairing.right:
+            one, two = early.get_column(name), final.get_column(name)
+            moved |= one.is_not_null() | two.is_not_null() if kind.is_nested() else one.ne_missing(two)
+        return moved
+
+    def _shown(self, answers: pl.DataFrame) -> pl.DataFrame:
+        """Answers as results."""
+        shown = answers if self._spec.keeps_left else answers.filter(_FOUND)
+        return shown.select(*self._pairing.columns, TIME)
+
+    def _unmatched(self, answers: pl.DataFrame) -> int:
+        """How many records are in no result."""
+        return 0 if self._spec.keeps_left else answers.height - int(answers.get_column(_FOUND).sum())
 
 
 @operator_of.register
@@ -139,4 +178,4 @@ def _(node: AsOfJoin) -> Made:
         LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, history)),
         RIGHT: Port(NewVersions(sides.right_on, tuple(sides.right.columns.names), lateness)),
     }
-    return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, history, ttl, lateness), ports)
+    return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, history, ttl, lateness, bool(node.early)), ports)

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.operators.expressions import REASON
+from headrace.operators.key_join import key_join
 from headrace.operators.process.conforming import DeclaredColumn, columns_of
 from headrace.operators.user_errors import raised
-from headrace.plan.joins.remote_lookup import RemoteFunction
+from headrace.plan.joins.remote_lookup import RemoteFunction, Unreadable
 
 FOUND = "_found"
 _PLACE = "_place"
@@ -134,6 +135,9 @@ class Asker:
                 values.pop(place, None)
                 reasons[place] = f"{self._remote} returned several rows for the key"
                 continue
+            if isinstance(row, Unreadable):
+                reasons[place] = f"{self._remote}: {row.reason}"
+                continue
             try:
                 values[place] = [_conforming(column, row) for column in self._returns]
             except (TypeError, ValueError) as error:
@@ -149,13 +153,15 @@ class Asker:
         columns = [column.series([key[number] for key in found]) for number, column in enumerate(self._key_columns)]
         answered = pl.DataFrame(columns).rename(dict(zip(self._keys.names, self._on, strict=True)))
         asked = keys.with_row_index(_PLACE)
-        places = answered.join(asked, on=self._on, how="left", maintain_order="left").get_column(_PLACE).to_list()
+        places = key_join(answered, asked, self._on, "left").get_column(_PLACE).to_list()
         if None in places:
             raise Unanswered(f"{self._remote} returned a row for {found[places.index(None)]}, which it was not asked for")
         return places
 
     def _known(self, row: Any) -> Mapping[str, Any]:
-        """A row with no other columns than the declared ones."""
+        """A row with no other columns than the declared ones, or the key of one that cannot be read."""
+        if isinstance(row, Unreadable):
+            return row.key
         if not isinstance(row, Mapping):
             raise TypeError(f"a row is a dictionary, not {str(row)[:100]!r}")
         unknown = sorted(str(name) for name in row if name not in self._names)

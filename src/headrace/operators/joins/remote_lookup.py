@@ -21,6 +21,7 @@ from headrace.operators.event_time.arrival_order import placed
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON
 from headrace.operators.joins.asking import FOUND, Asker
+from headrace.operators.key_join import key_join
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.found_rows import distinct_keys
 from headrace.operators.state.keyed import KeyedState
@@ -114,7 +115,7 @@ class RemoteAnswers(OneState[ExpiringState]):
         if news.height:
             self._state.put(news, store)
         every = pl.concat([known.select(asked.columns), asked])
-        return keys.join(every, on=self._by, how="left", maintain_order="left")
+        return key_join(keys, every, self._by, "left")
 
     def _cached(self, keys: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
         """The answers of earlier epochs that have not expired."""

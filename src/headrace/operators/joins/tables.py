@@ -14,6 +14,7 @@ from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_o
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.joins.entrances import TableChanges
 from headrace.operators.joins.pairing import Pairing
+from headrace.operators.key_join import key_join
 from headrace.operators.state.multimap import Multimap
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
@@ -127,12 +128,12 @@ class TablesJoined(SeveralStates):
         keys = pl.concat([own.keys, other.keys]).unique()
         moved = pl.concat([other.come.select(*on, pl.lit(1).alias(_MOVED)), other.gone.select(*on, pl.lit(-1).alias(_MOVED))])
         moved = moved.filter(self._pairing.keyed()).group_by(on).agg(pl.col(_MOVED).sum())
-        counted = keys.with_columns(pl.Series(_BEFORE, others.having(keys), pl.Int64)).join(moved, on=on, how="left")
+        counted = key_join(keys.with_columns(pl.Series(_BEFORE, others.having(keys), pl.Int64)), moved, on, "left")
         behind = pl.col(_BEFORE) + pl.col(_MOVED).fill_null(0)
         counted = counted.with_columns((pl.col(_BEFORE) == 0).alias(_BEFORE), (behind == 0).alias(_AFTER))
 
         def rows(part: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
-            return part.join(counted, on=on, how="inner", nulls_equal=True).filter(condition).select(part.columns)
+            return key_join(part, counted, on, nulls_equal=True).filter(condition).select(part.columns)
 
         before, after = pl.col(_BEFORE), pl.col(_AFTER)
         ceased = [rows(own.gone, before), rows(kept, before & ~after)]
@@ -147,7 +148,7 @@ class TablesJoined(SeveralStates):
         on = [*self._pairing.on]
         if left.is_empty() or right.is_empty():
             return self._pairing.left_alone(left.clear())
-        numbers = left.select(on).with_row_index(_PLACE).join(right.select(on).with_row_index(_OTHER), on=on)
+        numbers = key_join(left.select(on).with_row_index(_PLACE), right.select(on).with_row_index(_OTHER), on)
         return self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)])
 
 

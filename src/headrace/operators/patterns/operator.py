@@ -19,6 +19,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.key_join import key_join
 from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
 from headrace.operators.patterns.matcher import Matcher, Matches
 from headrace.operators.patterns.results import MatchResults, Shown
@@ -140,7 +141,7 @@ class Matching(SeveralStates):
             # Nothing that is kept is from this epoch: what it adds is added at its end.
             kept = self._kept.between(-(2**62), 2**62)
             if kept is not None:
-                mine = kept.join(known.select(*self._by, KEEP), on=self._by, how="inner", nulls_equal=True)
+                mine = key_join(kept, known.select(*self._by, KEEP), self._by, nulls_equal=True)
                 mine = mine.filter(pl.col(SERIAL) >= pl.col(KEEP)).drop(KEEP)
                 parts = [mine.select(parts[0].columns) if parts else mine, *parts]
         frame = pl.concat(parts)
@@ -220,7 +221,7 @@ def _beside(keys: pl.DataFrame, known: pl.DataFrame | None, by: Sequence[str]) -
     """Keys with what is known of each; null for those that are new."""
     if known is None:
         return keys.with_columns(pl.lit(None, pl.String if name == STATE else pl.Int64).alias(name) for name in _CURSOR)
-    return keys.join(known.select(*by, *_CURSOR), on=list(by), how="left", nulls_equal=True, maintain_order="left")
+    return key_join(keys, known.select(*by, *_CURSOR), list(by), "left", nulls_equal=True)
 
 
 @operator_of.register

@@ -14,6 +14,7 @@ from headrace.operators.event_time.arrival_order import by_key_as_they_came, in_
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.key_join import key_join
 from headrace.operators.process.per_event import PerEvent
 from headrace.operators.process.vectorized import Vectorized
 from headrace.operators.process.work import DUE, KEPT, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
@@ -111,7 +112,7 @@ class Processing(SeveralStates):
         if found is None:
             states = keys.with_columns(pl.lit(None, kind).alias(name) for name, kind in self._kinds.items())
         else:
-            states = keys.join(found, on=self._by, how="left", nulls_equal=True, maintain_order="left")
+            states = key_join(keys, found, self._by, "left", nulls_equal=True)
         return Work(events, keys, states.select(*self._by, *self._kinds), counts, moment, ended)
 
     def _keep(self, done: Done, store: Store) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from headrace.core.errors import JobError
 from headrace.operators.changes import TIME
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.key_join import key_join
 from headrace.operators.process.work import KEPT, TIMER_KIND, TIMERS, TOUCHED, Declared, Done, Work
 from headrace.operators.user_errors import raised
 from headrace.plan.process import FIRED, TIMER
@@ -46,7 +47,7 @@ class Vectorized:
     def _touched(self, states: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         """The states as the events find them: reset where `ttl` has passed and no timer waits."""
         seen = events.group_by(self._by).agg(pl.col(TIME).min().alias(_FIRST), pl.col(TIME).max())
-        joined = states.join(seen, on=self._by, how="left", nulls_equal=True, maintain_order="left")
+        joined = key_join(states, seen, self._by, "left", nulls_equal=True)
         if self._ttl is not None and self._state:
             over = ((pl.col(_FIRST) - pl.col(TOUCHED) >= self._ttl) & pl.col(TIMERS).is_null()).fill_null(False)
             joined = joined.with_columns(pl.when(~over).then(pl.col(name)).alias(name) for name in self._state)
@@ -64,7 +65,7 @@ class Vectorized:
             after = after.select(*self._given_back).cast(self._given_back)
         except Exception as error:
             raise self._wrong(raised(error, self._function)) from error
-        joined = after.join(states.select(*self._by, TOUCHED, FIRED), on=self._by, how="inner", nulls_equal=True, maintain_order="left")
+        joined = key_join(after, states.select(*self._by, TOUCHED, FIRED), self._by, nulls_equal=True)
         if joined.height != after.height or after.select(pl.struct(self._by).is_duplicated().any()).item():
             raise self._wrong("it gave back a key twice, or one that it was not given")
         if joined.select((pl.col(TIMER) <= pl.col(FIRED)).any()).item():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from headrace.operators.key_join import key_join
+
 
 @dataclass(frozen=True)
 class FoundRows:
@@ -44,5 +46,5 @@ def distinct_keys(keys: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     (['b', 'a'], [0, 1, 0])
     """
     distinct = keys.unique(maintain_order=True).with_row_index("_number")
-    numbers = keys.join(distinct, on=keys.columns, how="left", nulls_equal=True, maintain_order="left").get_column("_number")
+    numbers = key_join(keys, distinct, keys.columns, "left", nulls_equal=True).get_column("_number")
     return distinct.drop("_number"), numbers.to_numpy().astype(np.int64)

@@ -16,6 +16,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import in_order_of_arrival, placed
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.key_join import key_join
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
@@ -86,7 +87,7 @@ class Firsts(OneState[ExpiringState]):
         """The records that are not duplicates of those that passed in earlier epochs."""
         if self._spec.ttl is None:
             return records.join(known, on=self._by, how="anti", nulls_equal=True, maintain_order="left")
-        joined = records.join(known, on=self._by, how="left", nulls_equal=True, maintain_order="left")
+        joined = key_join(records, known, self._by, "left", nulls_equal=True)
         joined = joined.filter(self._apart(pl.col(_LATEST)))
         several = joined.filter(pl.col(_EARLIER).is_not_null())
         kept = joined.select(records.columns)
@@ -110,7 +111,7 @@ class Firsts(OneState[ExpiringState]):
             if records.is_empty() or self._spec.ttl is None:
                 return pl.concat(chosen)
             times = chosen[-1].select(*self._by, pl.col(TIME).alias(_OTHER))
-            records = records.join(times, on=self._by, how="left", nulls_equal=True, maintain_order="left")
+            records = key_join(records, times, self._by, "left", nulls_equal=True)
             records = records.filter(self._apart(pl.col(_OTHER))).drop(_OTHER)
         chosen.append(self._one_by_one(records, self._spec.ttl or 0))
         return pl.concat(chosen)
@@ -134,7 +135,7 @@ class Firsts(OneState[ExpiringState]):
         alone = pl.struct(self._by).is_unique()
         if known is not None:
             old = known.select(*self._by, pl.lit(True).alias(_OTHER))
-            passed = passed.join(old, on=self._by, how="left", nulls_equal=True)
+            passed = key_join(passed, old, self._by, "left", nulls_equal=True)
             alone &= pl.col(_OTHER).is_null()
         is_alone = passed.select(alone.alias("alone")).get_column("alone")
         earlier = pl.lit(None, pl.List(pl.Int64)).alias(_EARLIER)

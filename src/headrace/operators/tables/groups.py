@@ -18,6 +18,7 @@ from headrace.operators.columns import OFFSET, PARTITION, ROW
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import END, EpochTime
+from headrace.operators.key_join import key_join
 from headrace.operators.state.keyed import GONE, KeyedState, Located
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
@@ -116,7 +117,7 @@ class KeyedTable(OneState[KeyedState], ABC):
             return []
         self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
         expired_at = over.select(*self._key, (pl.col(LAST) + self._ttl).alias(CHANGED))
-        return [retracted(self._finish(over).join(expired_at, on=self._key, how="left", nulls_equal=True))]
+        return [retracted(key_join(self._finish(over), expired_at, self._key, "left", nulls_equal=True))]
 
 
 class Groups(KeyedTable):
@@ -194,7 +195,7 @@ class Latest(KeyedTable):
 
     def _not_behind(self, new: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
         """A record older than the present one changes nothing."""
-        known = new.join(old.select(*self._key, pl.col(LAST).alias("_known")), on=self._key, how="left", nulls_equal=True)
+        known = key_join(new, old.select(*self._key, pl.col(LAST).alias("_known")), self._key, "left", nulls_equal=True)
         return known.filter(pl.col("_known").is_null() | (pl.col(LAST) >= pl.col("_known"))).drop("_known")
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import contents_of, same_key
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.persistent import SeveralStates
@@ -80,7 +81,7 @@ class Pairs(SeveralStates):
         if known is not None:
             # Each known key begins with its last record.
             first = pairs.filter(~pl.col("_follows")).drop(shown)
-            first = first.join(known.select(self._kept), on=self._by, how="left", nulls_equal=True).select(pairs.columns)
+            first = key_join(first, known.select(self._kept), self._by, "left", nulls_equal=True).select(pairs.columns)
             pairs = pl.concat([first, pairs.filter("_follows")])
         last = pairs.filter(_LAST).select(*self._by, *(pl.col(name).alias(new) for new, name in shown.items()))
         self._last.put(last, store)

@@ -9,6 +9,7 @@ import polars as pl
 
 from headrace.operators.changes import added, retracted
 from headrace.operators.columns import ALL
+from headrace.operators.key_join import key_join
 
 _PLACE, _FLOOR = "_place", "_floor "
 # All rows, those below the floors too; None if there are none.
@@ -107,7 +108,7 @@ class TopCache:
             above = smaller | (mine.eq_missing(floor) & above)
         mine, floor = pl.col(score), pl.col(f"{_FLOOR}{score}")
         above = floor.is_null() | (mine > floor) | ((mine == floor) & above)
-        joined = rows.join(self._floors, on=self._group, how="left", nulls_equal=True, coalesce=True)
+        joined = key_join(rows, self._floors, self._group, "left", nulls_equal=True)
         return joined.filter(above).select(rows.columns)
 
     def _refilled(self, rows: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -119,7 +120,7 @@ class TopCache:
         if behind.is_empty():
             return rows, floors
         counts = rows.group_by(self._group).agg(pl.len().alias("_rows"))
-        short = behind.join(counts, on=self._group, how="left", nulls_equal=True)
+        short = key_join(behind, counts, self._group, "left", nulls_equal=True)
         short = short.filter(pl.col("_rows").fill_null(0) < self._order.count).select(self._group)
         if short.is_empty():
             return rows, floors

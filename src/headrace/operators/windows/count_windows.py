@@ -15,6 +15,7 @@ from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.persistent import SeveralStates
@@ -126,7 +127,7 @@ class Counts(SeveralStates):
         ordered = panes.sort(*self._by, _PANE)
         rolling = ordered.rolling(_PANE, period=f"{width}i", group_by=self._by)
         ends = rolled(rolling, (*self._by, _PANE), spec.aggregates, extent)
-        ends = ends.join(totals, on=self._by, how="inner", nulls_equal=True)
+        ends = key_join(ends, totals, self._by, nulls_equal=True)
         end = (pl.col(_PANE) + 1) * spec.pane
         begins = end - spec.records
         whole = (end <= pl.col(_PLACE)) & (end > pl.col(_COUNT)) & (begins >= 0) & (begins % spec.every == 0)
@@ -153,7 +154,7 @@ class Counts(SeveralStates):
         first = pl.max_horizontal((pl.col(_COUNT) - spec.records).floordiv(spec.every) + 1, 0)
         begun = counts.select(*self._by, pl.int_ranges(first, (pl.col(_COUNT) - 1) // spec.every + 1).alias(_WINDOW))
         begun = begun.explode(_WINDOW, keep_nulls=False, empty_as_null=False)
-        inside = panes.join(begun, on=self._by, how="inner", nulls_equal=True)
+        inside = key_join(panes, begun, self._by, nulls_equal=True)
         inside = inside.filter(pl.col(_PANE) * spec.pane >= pl.col(_WINDOW) * spec.every)
         extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
         return [merged(inside, (*self._by, _WINDOW), spec.aggregates, extent)]
@@ -172,7 +173,7 @@ class Counts(SeveralStates):
         )
 
     def _joined(self, left: pl.DataFrame, right: pl.DataFrame, column: str) -> pl.DataFrame:
-        found = left.join(right, on=self._by, how="left", nulls_equal=True, maintain_order="left")
+        found = key_join(left, right, self._by, "left", nulls_equal=True)
         return found.with_columns(pl.col(column).fill_null(0))
 
 

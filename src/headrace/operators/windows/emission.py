@@ -15,6 +15,7 @@ from headrace.operators.aggregates.partials import ROWS, accumulators, finishes,
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.key_join import key_join
 from headrace.plan.windows.emit import DISCARDING, RETRACTING
 
 # Records since the last pane, panes so far, the event time of the last record, and the emitted pane that is not retracted.
@@ -87,7 +88,7 @@ class Emission:
         if self.trigger.mode == DISCARDING:
             contents = merged(windows.filter(~pl.col(SPENT)), place, self.aggregates)
             kept = windows.group_by(place).agg(column.alias(name) for name, column in book.items())
-            found = kept.join(contents, on=place, how="left", nulls_equal=True)
+            found = key_join(kept, contents, place, "left", nulls_equal=True)
         else:
             found = merged(windows, place, self.aggregates, book)
         return found.with_columns(pl.col(begin).alias(START)).select(self.columns)

@@ -18,6 +18,7 @@ from headrace.operators.aggregates.partials import ROWS, finishes, merged, parti
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Spec
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
@@ -193,7 +194,7 @@ class Windows(SeveralStates):
 
 def _matched(left: pl.DataFrame, right: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """A left join on the key, where null equals null."""
-    return left.join(right, on=by, how="left", nulls_equal=True)
+    return key_join(left, right, by, "left", nulls_equal=True)
 
 
 @windowed.register

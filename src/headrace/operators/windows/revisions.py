@@ -9,6 +9,7 @@ import polars as pl
 
 from headrace.operators.contract import Exported, Size
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.store import Store
 
@@ -49,7 +50,7 @@ class Revisions:
         known = self._counts.between(low, high + 1)
         if known is None:
             known = corrected.select(*self._place, pl.lit(0, pl.Int32).alias(REVISION)).clear()
-        found = corrected.join(known, on=self._place, how="left", nulls_equal=True)
+        found = key_join(corrected, known, self._place, "left", nulls_equal=True)
         silent = pl.any_horizontal(pl.lit(False), *((pl.col(AT) > after) & (pl.col(AT) <= upto) for after, upto in self._idle))
         first = pl.when(silent).then(pl.lit("idle")).otherwise(pl.lit("on-time"))
         was = pl.when(pl.col(REVISION).is_not_null()).then(pl.lit("late")).otherwise(first)

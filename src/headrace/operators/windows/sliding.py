@@ -13,6 +13,7 @@ from headrace.operators.aggregates.running_totals import RunningTotals
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
@@ -124,17 +125,17 @@ class Slides(SeveralStates):
         now = self._stretch(late, time)
         assert now is not None
         news = late.select(*self._place, pl.lit(1).alias(_NEWS))
-        marked = now.join(news, on=self._place, how="left", nulls_equal=True).with_columns(pl.col(_NEWS).fill_null(0))
+        marked = key_join(now, news, self._place, "left", nulls_equal=True).with_columns(pl.col(_NEWS).fill_null(0))
         is_open = pl.col(TIME) >= time.before - self._spec.until
         windows = self._spec.windows(marked, **{_NEWS: pl.col(_NEWS).sum()}).filter(is_open & (pl.col(_NEWS) > 0)).drop(_NEWS)
         old = windows.clear() if before is None else self._spec.windows(before)
         had = old.select(*self._place, pl.lit(True).alias(HAD))
-        windows = windows.join(had, on=self._place, how="left", nulls_equal=True).with_columns(pl.col(HAD).fill_null(False))
+        windows = key_join(windows, had, self._place, "left", nulls_equal=True).with_columns(pl.col(HAD).fill_null(False))
         if windows.is_empty():
             return []
         numbered = self._revisions.numbered(windows.with_columns((pl.col(TIME) + 1).alias(AT)))
         said = numbered.filter(HAD).select(*self._place, REVISION, WAS)
-        gone = old.join(said, on=self._place, how="inner", nulls_equal=True)
+        gone = key_join(old, said, self._place, nulls_equal=True)
         results = [retracted(self._finish(gone, pl.col(WAS), pl.col(REVISION) - 1))] if gone.height else []
         return [*results, added(self._finish(numbered, pl.lit("late"), pl.col(REVISION)))]
 

@@ -15,6 +15,9 @@ from headrace.plan.joins.lookup import refuse_another_key
 from headrace.plan.nodes import Node, StateSummary
 from headrace.plan.tables.latest import ToTable
 
+# A record is corrected when the watermark is behind the moment by this much.
+_TICK = timedelta(microseconds=1)
+
 
 @dataclass(frozen=True)
 class AsOfJoin(Join):
@@ -26,6 +29,8 @@ class AsOfJoin(Join):
     table: ToTable
     moment: str
     history: timedelta
+    early: tuple[str, ...] = ()
+    """The columns that identify records that are answered at once, and corrected when the watermark has passed the moment."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +53,7 @@ class AsOfJoin(Join):
                 hint="take the changes as facts first: .to_stream()",
                 where=self.where,
             )
+        self._refuse_records_that_look_alike()
 
     @property
     def said(self) -> str:
@@ -56,6 +62,14 @@ class AsOfJoin(Join):
     @property
     def followed(self) -> tuple[Node, ...]:
         return (self.sides.left,)
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.early)
+
+    @property
+    def settles(self) -> timedelta | None:
+        return self.lateness + _TICK
 
     @property
     def waits(self) -> bool:
@@ -72,19 +86,29 @@ class AsOfJoin(Join):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return self.sides.left.keys
+        return self.early or self.sides.left.keys
 
     @property
     def does(self) -> str:
         ttl = f", each for {spelled(self.table.ttl)}" if self.table.ttl is not None else ""
-        return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}"
+        early = ", answered at once and corrected" if self.early else ""
+        return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}{early}"
 
     @property
     def state_summary(self) -> StateSummary:
         return StateSummary(
-            "records that wait for the watermark, and the versions of each key",
+            f"records that wait for the watermark{', each with its early answer' if self.early else ''}, and the versions of each key",
             f"versions until {spelled(self.history)} after the next one, the last of a key for ever",
         )
+
+    def _refuse_records_that_look_alike(self) -> None:
+        if self.early and not set(self.early) - set(self.sides.left_on):
+            raise PlanError(
+                f"early answers of {self.said} by {', '.join(self.early)}, which is the key of the table",
+                why="many records have one version, and an answer that is corrected must be found among them",
+                hint='name the columns that identify a record: emit(early=True, key="id")',
+                where=self.where,
+            )
 
     def _refuse_moments(self) -> None:
         kind = self.sides.left.columns.field(self.moment).type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -16,11 +16,28 @@ from headrace.plan.joins.join import INNER, LEFT
 from headrace.plan.nodes import StateSummary, Step
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a lookup asks a connector for: the columns of a key, as they are named there, those of its row, and how long a call may take."""
+
+    keys: pa.Schema
+    returns: pa.Schema
+    timeout: timedelta
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """In place of a row: a key whose row a connector cannot read, and the reason."""
+
+    key: Mapping[str, Any]
+    reason: str
+
+
 @runtime_checkable
 class Answering(Protocol):
     """A connector to a system that can be asked for keys."""
 
-    def answers(self) -> Callable[[pa.Table], Any]:
+    def answers(self, question: Question) -> Callable[[pa.Table], Any]:
         """The function that asks it."""
         ...
 

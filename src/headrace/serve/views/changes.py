@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headrace.operators.key_join import key_join
+
 # The operation of a change on the row of its key.
 OPERATION = "_change"
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
@@ -59,7 +61,7 @@ def net(frames: Sequence[pl.DataFrame], key: Sequence[str]) -> pl.DataFrame:
     together = pl.concat(frames)
     first = together.unique(subset=list(key), keep="first", maintain_order=True).select(*key, pl.col(OPERATION).alias("_first"))
     last = together.unique(subset=list(key), keep="last", maintain_order=True)
-    joined = last.join(first, on=list(key), how="left", nulls_equal=True, maintain_order="left")
+    joined = key_join(last, first, key, "left", nulls_equal=True)
     new = pl.col("_first") == INSERT
     gone = pl.col(OPERATION) == DELETE
     kept = joined.filter(~(new & gone))

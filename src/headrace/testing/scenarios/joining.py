@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from headrace.api.answers import Answers
 from headrace.api.stream import Stream, Table
 from headrace.core.errors import SchemaError
 from headrace.testing.scenarios.content import Content
@@ -20,8 +21,8 @@ def join_within(stream: Stream, arguments: Content, known: Mapping[str, object])
 
 
 def join(stream: Stream, arguments: Content, known: Mapping[str, object]) -> Stream:
-    """`join: {with: prices, on: product}`, as of a time with `as_of` and `history`."""
-    found = arguments.fields(("with", "on", "how", "suffix", "as_of", "history", "ttl"), needed=["with", "on"])
+    """`join: {with: prices, on: product}`, as of a time with `as_of` and `history`, and with `early`, which names a key, at once, too."""
+    found = arguments.fields(("with", "on", "how", "suffix", "as_of", "history", "early", "ttl"), needed=["with", "on"])
     other: Any = _other(found["with"], known)
     if "as_of" in found:
         if not isinstance(other, Table) or "history" not in found:
@@ -30,7 +31,12 @@ def join(stream: Stream, arguments: Content, known: Mapping[str, object]) -> Str
     options: dict[str, Any] = {name: found[name].text() for name in ("how", "suffix") if name in found}
     if "ttl" in found:
         options["ttl"] = None if found["ttl"].value is None else found["ttl"].text()
-    return stream.join(other, on=_on(found["on"]), **options)
+    joined = stream.join(other, on=_on(found["on"]), **options)
+    if "early" not in found:
+        return joined
+    if not isinstance(joined, Answers):
+        raise SchemaError(f"{arguments.place}: early answers are as of a time", hint="as_of: ordered_at, history: 7 days")
+    return joined.emit(early=True, key=found["early"].texts())
 
 
 def _other(content: Content, known: Mapping[str, object]) -> Stream:

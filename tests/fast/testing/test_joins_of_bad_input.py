@@ -1,0 +1,131 @@
+"""Joins of what should not be there: no times, odd keys, keys that come twice. Nothing is lost, and the accounting says where it went."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.api.declaration import Declaration
+from headrace.api.windows import bounded, count_window
+from headrace.core.errors import PlanError
+from headrace.log.target import LogTopic
+from headrace.testing.driver import TestDriver
+from tests.support.streams import at
+
+KAFKA = hr.kafka("topic", servers="127.0.0.1:1")
+START = at(0)
+# Two zeros are one key, and so are all values that are no number; infinities are two keys.
+ODD = [0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, None]
+
+
+def joined(kind: str, how: str, columns: str = "x double") -> Declaration:
+    """An app that joins records `a` with `b` in one of the ways, by the column x."""
+    app = Declaration("odd")
+    timed: dict[str, Any] = {"time": "at", "watermark": bounded("10s", idle="1 hour")}
+    left = app.stream("a", f"id int, {columns}, at timestamp", key="id", **timed)
+    if kind == "tables":
+        right = app.table("b", f"{columns}, r int", key="x", source=KAFKA)
+        app.view("out", left.to_table("id").join(right, on="x", how=how, ttl=None))
+        return app
+    if kind == "table":
+        made = left.join(app.table("b", f"{columns}, r int", key="x", source=KAFKA), on="x", how=how)
+    else:
+        other = app.stream("b", f"{columns}, r int, at timestamp", key="x", **timed)
+        if kind == "within":
+            made = left.join_within(other, on="x", within="5s", how=how)
+        else:
+            made = left.join(other.to_table("x").as_of("at", history="1 hour"), on="x", how=how)
+    app.sink(made, LogTopic("out"), name="out")
+    return app
+
+
+def row(kind: str, name: str, moment: Any = START, **values: Any) -> dict[str, Any]:
+    return values if kind in ("table", "tables") and name == "b" else {**values, "at": moment}
+
+
+def counts(driver: TestDriver, step: str) -> dict[str, int]:
+    (found,) = [one for one in driver.accounting() if one["step"] == step]
+    return {end: number for end, number in found.items() if number and end != "step"}
+
+
+@pytest.mark.parametrize("kind", ["within", "table", "as_of", "tables"])
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_zeros_are_one_key_and_so_is_what_is_no_number(kind: str, how: str) -> None:
+    with TestDriver(joined(kind, how), shards=3) as driver:
+        driver.send("b", [row(kind, "b", x=x, r=r) for r, x in enumerate((-0.0, math.nan, math.inf))])
+        driver.send("a", [row(kind, "a", id=number, x=x) for number, x in enumerate(ODD)])
+        driver.restart()
+        driver.end()
+        found = {one["id"]: one["r"] for one in driver.rows("out")}
+    alone = dict.fromkeys((5, 6)) if how == "left" else {}
+    assert found == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2} | alone
+
+
+@pytest.mark.parametrize("kind", ["within", "as_of"])
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_records_without_a_time_are_dead_letters_and_counted(kind: str, how: str) -> None:
+    with TestDriver(joined(kind, how, "x string")) as driver:
+        driver.send("b", [row(kind, "b", x="k", r=1), row(kind, "b", None, x="k", r=2)])
+        driver.send("a", [row(kind, "a", id=1, x="k"), row(kind, "a", None, id=2, x="k")])
+        driver.end()
+        found = {one["id"]: one["r"] for one in driver.rows("out")}
+        dead = len(driver.dead_letters("a")) + len(driver.dead_letters("b"))
+        counted = counts(driver, "a.join")
+    assert found == {1: 1}
+    assert dead == 2
+    assert counted["in"] == sum(number for end, number in counted.items() if end != "in")
+
+
+@pytest.mark.parametrize("kind", ["table", "tables", "as_of"])
+def test_of_a_key_that_comes_twice_in_a_table_the_last_row_counts(kind: str) -> None:
+    with TestDriver(joined(kind, "inner", "x string")) as driver:
+        driver.send("b", [row(kind, "b", x="k", r=1), row(kind, "b", x="k", r=2)])
+        driver.send("b", [row(kind, "b", x="k", r=3), row(kind, "b", x="l", r=9), row(kind, "b", x="k", r=4)])
+        driver.send("a", [row(kind, "a", at(1), id=1, x="k"), row(kind, "a", at(1), id=2, x="k"), row(kind, "a", at(1), id=2, x="l")])
+        driver.end()
+        found = sorted((one["id"], one["r"]) for one in driver.rows("out"))
+    assert found == ([(1, 4), (2, 9)] if kind == "tables" else [(1, 4), (2, 4), (2, 9)])
+
+
+@pytest.mark.parametrize("kind", ["table", "tables", "as_of", "within"])
+@pytest.mark.parametrize(("one", "two"), [("int", "bigint"), ("string", "int"), ("float", "double"), ("date", "timestamp")])
+def test_keys_of_two_types_are_refused_with_the_cast(kind: str, one: str, two: str) -> None:
+    app = Declaration("types")
+    timed: dict[str, Any] = {"time": "at", "watermark": bounded("10s", idle="1 hour")}
+    left = app.stream("a", f"id int, x {one}, at timestamp", key="id", **timed)
+    right = app.stream("b", f"x {two}, r int, at timestamp", key="x", **timed)
+    table = right.to_table("x")
+    declare = {
+        "within": lambda: left.join_within(right, on="x", within="1s"),
+        "table": lambda: left.join(table, on="x"),
+        "tables": lambda: left.to_table("id").join(table, on="x", ttl=None),
+        "as_of": lambda: left.join(table.as_of("at", history="1 hour"), on="x"),
+    }
+    with pytest.raises(PlanError, match="keys of two types") as refused:
+        declare[kind]()
+    assert f"cast(x as {one})" in str(refused.value.hint)
+
+
+def test_what_is_no_number_is_one_key_of_every_step_that_has_a_state() -> None:
+    """A single row by a single number: two such frames are merged by polars, not hashed."""
+    app = Declaration("steps")
+    timed: dict[str, Any] = {"time": "at", "watermark": bounded("10s", idle="1 hour")}
+    left = app.stream("a", "id int, x double, at timestamp", key="id", **timed)
+    app.sink(left.dedup("x", ttl="1 hour"), LogTopic("deduped"), name="deduped")
+    app.view("grouped", left.group("x", ttl="1 hour").agg(n="count(*)"))
+    app.sink(left.with_previous("id", by="x", ttl="1 hour"), LogTopic("previous"), name="previous")
+    app.view("counted", left.window(count_window(2), by="x").agg(n="sum(id)"))
+    asked = lambda keys: [{"x": x, "name": "odd"} for x in keys["x"].to_pylist()]  # noqa: E731
+    app.sink(left.lookup(asked, on="x", returns="name string"), LogTopic("named"), name="named")
+    with TestDriver(app, shards=1) as driver:
+        for number in (1, 2, 3):
+            driver.send("a", [{"id": number, "x": math.nan, "at": at(number)}])
+        driver.end()
+        assert [row["id"] for row in driver.rows("deduped")] == [1]
+        assert [row["n"] for row in driver.rows("grouped")] == [3]
+        assert sorted((row["id"], row["previous_id"]) for row in driver.rows("previous")) == [(1, None), (2, 1), (3, 2)]
+        assert [row["n"] for row in driver.rows("counted")] == [3, 3]
+        assert [row["name"] for row in driver.rows("named")] == ["odd"] * 3
