@@ -61,7 +61,7 @@ class Attempt:
         spark.conf.set("spark.sql.shuffle.partitions", str(record.tasks))
         with self._made(record):
             job = replace(job, generation=self.place.next_run(), planned=self.place.planned())
-            holding = Holding(self.place, self.log, tuple(source.name for source in self.plan.sources if source.connector is None))
+            holding = self._holding()
             accounting = JobAccounting(self.log, self.plan.name, record, self.place.accounting)
             publisher, checkpoint_sync = (
                 Publisher(job, self.place),
@@ -85,6 +85,10 @@ class Attempt:
         holding.end()
         observer.stand_at(self.place.committed_plan())
         observer.tell()
+
+    def _holding(self) -> Holding:
+        reads = [source.name for source in self.plan.sources if source.connector is None]
+        return Holding(self.place, self.log, reads, [topic.name for topic in topics_of(self.plan) if topic.kind == "view"])
 
     def _begun(self, spark: SparkSession) -> Record:
         """The record of the job; not written yet if this is its first run."""

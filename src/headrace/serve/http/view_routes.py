@@ -18,7 +18,7 @@ from headrace.core.columns.schema import ddl
 from headrace.operators.expressions.dtypes import dtype
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of
-from headrace.serve.views.follower import Followed
+from headrace.serve.views.followed import Followed
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.subscription import Subscriptions

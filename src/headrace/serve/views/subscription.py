@@ -21,7 +21,7 @@ from headrace.schema.legible import as_json
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.changes import DELETE, INSERT, OPERATION, ViewChanges
 from headrace.serve.views.filters import Query
-from headrace.serve.views.follower import Followed
+from headrace.serve.views.followed import Followed
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.table import OFFSET, PARTITION, TableSnapshot
 
