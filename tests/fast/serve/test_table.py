@@ -182,3 +182,18 @@ def test_a_view_that_is_read_anew_stays_known(totals, follower):
     assert [view.ready for view in known] == [False]
     served.step()
     assert served.view("totals").table.epoch == 1
+
+
+def test_a_server_goes_on_while_the_files_of_a_job_are_removed(totals, follower):
+    totals.epoch(counted(1))
+    served = follower()
+    served.step()
+    offsets, commits = (totals.place.checkpoint / kind for kind in ("offsets", "commits"))
+    (offsets / "0").unlink()
+    os.utime(commits)
+    served.step()
+    served.step()
+    assert (served.view("totals").table.epoch, rows_of(served)) == (0, {})
+    totals.epoch(counted(2))
+    served.step()
+    assert set(rows_of(served).values()) == {2}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from headrace.checkpoint.journal import COMMITS, entry
 from headrace.core.errors import HeadraceError
+from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
@@ -131,7 +132,7 @@ class Follower:
         place = JobDirectory(self._home, app)
         if not self._news(app, place):
             return False
-        plan = place.committed_plan()
+        plan = _committed_plan(place)
         epoch = 0 if plan is None else plan.epoch
         moved = False
         for followed in [followed for followed in self._views.values() if followed.view.app == app]:
@@ -141,7 +142,7 @@ class Follower:
                 continue
             began = not followed.ready
             try:
-                changed = followed.advance(place.committed_epoch)
+                changed = followed.advance(lambda: _epoch(place))
             except OffsetOutOfRange:
                 self._read_anew(followed)
                 continue
@@ -178,6 +179,19 @@ class Follower:
         for followed in self._views.values():
             if followed.ready:
                 followed.table.save()
+
+
+def _committed_plan(place: JobDirectory) -> EpochPlan | None:
+    try:
+        return place.committed_plan()
+    except FileNotFoundError:
+        # A reset of the job removes its files one after another.
+        return None
+
+
+def _epoch(place: JobDirectory) -> int:
+    plan = _committed_plan(place)
+    return 0 if plan is None else plan.epoch
 
 
 def _changed_at(directory: Path) -> int:
