@@ -41,7 +41,7 @@ SCREENS = {
 SIZES = {"wide": (1240, 760), "phone": (390, 844)}
 # What is there, and how often, once a screen shows everything; a loaded machine takes its time.
 READY = {
-    "pipeline": ("aside tbody tr", 8), "time": (".columns tr.late", 1), "views": (".bars i", 10), "topics": ("main tbody tr", 20),
+    "pipeline": (".flow", 5), "time": (".columns tr.late", 1), "views": (".bars i", 10), "topics": ("main tbody tr", 20),
     "epochs": ("[data-crash]", 1), "late": ("main tbody tr", 2), "health": ("[data-rule]", 1),
 }  # fmt: skip
 # What is clicked before a picture is taken.
@@ -113,6 +113,8 @@ def take(opened: webdriver.Chrome, shown: tuple[str, Look], out: Path, asked: ar
                 file = out / f"{screen}-{size}-{scheme}.png"
                 file.write_bytes(squeezed(base64.b64decode(shot["data"])))
                 print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB", flush=True)
+    # A server that ends while the page listens waits for it.
+    opened.get("about:blank")
 
 
 def load(opened: webdriver.Chrome, address: str, screen: str, look: Look) -> None:
