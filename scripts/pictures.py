@@ -2,7 +2,8 @@
 
     python scripts/pictures.py [--url http://127.0.0.1:7070/?token=...] [--out docs/pictures] [--only time,views]
 
-Without --url it starts the demo, lets it run for some minutes, crashes its job once, and ends it.
+Without --url it starts the demo, lets it run for some minutes, crashes its job once, and ends it. The pictures are put in place together,
+once all of them are taken.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import tempfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.support.ui import WebDriverWait
 
 from headrace.cli.demos.pageviews import PageViews
 from headrace.core.settings import load_settings
 from headrace.serve.server import Server, ServeSettings, free_port
 
 ROOT = Path(__file__).parents[1]
+Look = Callable[[], object]
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
@@ -40,18 +41,20 @@ SCREENS = {
 SIZES = {"wide": (1240, 760), "phone": (390, 844)}
 # What is there, and how often, once a screen shows everything; a loaded machine takes its time.
 READY = {
-    "pipeline": ("aside tbody tr", 8), "time": (".columns tr.late", 1), "views": (".bars i", 10), "topics": ("main tbody tr", 20),
+    "pipeline": (".flow", 5), "time": (".columns tr.late", 1), "views": (".bars i", 10), "topics": ("main tbody tr", 20),
     "epochs": ("[data-crash]", 1), "late": ("main tbody tr", 2), "health": ("[data-rule]", 1),
 }  # fmt: skip
 # What is clicked before a picture is taken.
 CLICKS = {"late": "main table tbody tr"}
+# A page that does not come to show everything is loaded again.
+_LOADS, _PATIENCE = 5, 60.0
 # Long enough for windows that closed, some late records and a few dead letters.
 _BEFORE, _AFTER = 300.0, 60.0
 
 
 @contextmanager
-def demo(rate: float) -> Iterator[str]:
-    """The demo with the page, after it has run for a while and was crashed once; gives the address."""
+def demo(rate: float) -> Iterator[tuple[str, Look]]:
+    """The demo with the page, after it has run for a while and was crashed once; gives the address, and what keeps its job running."""
     with tempfile.TemporaryDirectory() as home:
         settings = load_settings(home=Path(home))
         server = Server(settings.home, ServeSettings(port=free_port(7070), development=True))
@@ -61,7 +64,7 @@ def demo(rate: float) -> Iterator[str]:
             asked = urllib.request.Request(f"{server.url}/api/v1/jobs/pageviews/crash", b"{}", headers)  # noqa: S310 - our own server
             urllib.request.urlopen(asked).close()  # noqa: S310
             _run(running, _AFTER)
-            yield f"{server.url}/?token={server.tokens.operate}"
+            yield f"{server.url}/?token={server.tokens.operate}", running.look
 
 
 def _run(running: PageViews, seconds: float) -> None:
@@ -89,21 +92,19 @@ def browser() -> Iterator[webdriver.Chrome]:
             opened.quit()
 
 
-def take(opened: webdriver.Chrome, address: str, out: Path, only: list[str], sizes: list[str]) -> None:
+def take(opened: webdriver.Chrome, shown: tuple[str, Look], out: Path, asked: argparse.Namespace) -> None:
     """Screens in sizes and both color schemes, one file each."""
+    address, look = shown
     base = address.partition("/?")[0]
     opened.get(address)
-    for size, (width, height) in ((size, SIZES[size]) for size in sizes):
+    for size, (width, height) in ((size, SIZES[size]) for size in asked.sizes.split(",")):
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
         opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         for scheme in ("light", "dark"):
             media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
             opened.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-            for screen in only:
-                opened.get("about:blank")
-                opened.get(f"{base}/#/pageviews/{SCREENS[screen]}")
-                shown, number = READY[screen]
-                WebDriverWait(opened, 120).until(lambda _: _count(opened, shown) >= number)  # noqa: B023 - it is over when this is
+            for screen in asked.only.split(","):
+                load(opened, f"{base}/#/pageviews/{SCREENS[screen]}", screen, look)
                 time.sleep(3)
                 if screen in CLICKS:
                     opened.execute_script(f"document.querySelector({json.dumps(CLICKS[screen])})?.click()")
@@ -111,7 +112,26 @@ def take(opened: webdriver.Chrome, address: str, out: Path, only: list[str], siz
                 shot = opened.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "optimizeForSpeed": False})
                 file = out / f"{screen}-{size}-{scheme}.png"
                 file.write_bytes(squeezed(base64.b64decode(shot["data"])))
-                print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB")
+                print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB", flush=True)
+    # A server that ends while the page listens waits for it.
+    opened.get("about:blank")
+
+
+def load(opened: webdriver.Chrome, address: str, screen: str, look: Look) -> None:
+    """Load a screen and wait until it shows everything."""
+    selector, number = READY[screen]
+    for _ in range(_LOADS):
+        opened.get("about:blank")
+        opened.get(address)
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            # A look also starts a job again that has ended.
+            look()
+            if _count(opened, selector) >= number:
+                return
+            time.sleep(0.5)
+    text = opened.execute_script("return document.body.innerText")
+    raise AssertionError(f"{screen} has {_count(opened, selector)} of {number} {selector!r}:\n{text}")
 
 
 def _count(opened: webdriver.Chrome, selector: str) -> int:
@@ -142,12 +162,14 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1000)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    with browser() as opened:
+    with browser() as opened, tempfile.TemporaryDirectory() as taken:
         if asked.url:
-            take(opened, asked.url, asked.out, asked.only.split(","), asked.sizes.split(","))
-            return
-        with demo(asked.rate) as address:
-            take(opened, address, asked.out, asked.only.split(","), asked.sizes.split(","))
+            take(opened, (asked.url, lambda: None), Path(taken), asked)
+        else:
+            with demo(asked.rate) as shown:
+                take(opened, shown, Path(taken), asked)
+        for file in Path(taken).iterdir():
+            shutil.copyfile(file, asked.out / file.name)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from headrace.core.columns.schema import schema
+from headrace.log import Log
+from headrace.serve.http.limits import ServerLimits
 from headrace.serve.server import Server, ServeSettings
 from headrace.testing.written import WrittenView
 
 Rows = dict[str, int]
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": 2048}
 COLUMNS, KEY = "url string, views bigint", ("url",)
 # Children of a server that has loaded everything: a process costs a fork.
 FORKS = multiprocessing.get_context("forkserver")
@@ -50,6 +54,9 @@ class Epochs:
 def write_epochs(home: Path, seed: int, last: int, tasks: int) -> None:
     """Go on with the job up to an epoch, as the next run of a killed job does; now and then the topic is compacted."""
     epochs, draw = Epochs(seed), Random()
+    with Log(home / "log") as log:
+        # Small segments: compaction leaves the last one alone.
+        log.create_topic("totals", partitions=tasks, schema=schema(COLUMNS), config=COMPACTED, exist_ok=True)
     view = WrittenView(home, COLUMNS, KEY, tasks=tasks)
     for epoch in range(view.number + 1, last + 1):
         changed, gone = epochs.changes(epoch)
@@ -59,9 +66,9 @@ def write_epochs(home: Path, seed: int, last: int, tasks: int) -> None:
     view.close()
 
 
-def serve(home: Path, port: int, names: tuple[str, ...]) -> None:
+def serve(home: Path, port: int, names: tuple[str, ...], limits: ServerLimits | None = None) -> None:
     """Serve a home until the process ends."""
-    Server(home, ServeSettings(port=port, host_names=names)).run()
+    Server(home, ServeSettings(port=port, host_names=names, limits=limits or ServerLimits())).run()
 
 
 def started(target: Any, *arguments: Any) -> BaseProcess:

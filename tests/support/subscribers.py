@@ -12,6 +12,7 @@ from websockets.exceptions import WebSocketException
 
 import headrace as hr
 from headrace.core.errors import HeadraceError
+from headrace.serve.client import Unreachable
 from tests.support.processes import PATIENCE
 
 Rows = dict[str, int]
@@ -77,8 +78,15 @@ class Subscriber(threading.Thread):
 
 
 def over_events(url: str, token: str, view: str = "totals") -> Iterator[dict[str, Any]]:
-    """The messages of `headrace.connect`, which resumes by itself."""
-    return hr.connect(url, token=token).view(view).messages()
+    """The messages of `headrace.connect`, which resumes by itself; on a loaded machine, servers that are killed may be away for longer."""
+    place = None
+    while True:
+        try:
+            for message in hr.connect(url, token=token).view(view).messages(since=place):
+                place = message["id"]
+                yield message
+        except Unreachable:
+            continue
 
 
 def over_socket(url: str, token: str, paused: threading.Event) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from tests.support.lives import Life
 from tests.support.served_epochs import Epochs, killed, serve, started, write_epochs
 from tests.support.subscribers import Subscriber, over_events, over_socket
 
-RUNS, BLOCKS = soaked((200, 40), (24, 8))
+RUNS, BLOCKS = soaked((200, 100), (24, 12))
 
 
 class Run:

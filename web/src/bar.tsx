@@ -1,7 +1,6 @@
 // The bar on top of every screen: does it run, does it keep up, how far is time, who holds it.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import { ago, clock, count, local, rate, seconds } from "./format";
 import { SCREENS, go, health, job, link, names, now, place, theme } from "./state";
 import type { Screen } from "./state";
@@ -84,16 +83,13 @@ function nextTheme(): string {
 }
 
 export function Screens(props: { onPalette: () => void }) {
-  const row = useRef<HTMLElement>(null);
-  // On a phone the row is wider than the window.
-  useEffect(() => row.current?.querySelector("a.on")?.scrollIntoView({ block: "nearest", inline: "center" }), [place.value.screen]);
   const missed = job.value === null ? 0 : job.value.late + job.value.dead_letter;
   const wrong = health.value?.findings.filter((finding) => finding.wrong).length ?? 0;
   const firing = health.value?.alerts?.firing ?? 0;
   const marks: Partial<Record<Screen, number>> = { late: missed, health: wrong + firing };
   return (
     <div class="screens">
-    <nav ref={row} aria-label="screens">
+    <nav aria-label="screens">
       {SCREENS.map((screen) => (
         <a
           key={screen}

@@ -76,13 +76,13 @@ class Connection:
             return urllib.request.urlopen(request, timeout=timeout)  # noqa: S310
         except urllib.error.HTTPError as error:
             problem = _problem(error)
-            kind = _Unreachable if error.code in _LATER else ConnectorError
+            kind = Unreachable if error.code in _LATER else ConnectorError
             raise kind(f"{self._base} answered {error.code}: {problem.get('detail', error.reason)}", hint=problem.get("hint")) from error
         except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
-            raise _Unreachable(f"{self._base} cannot be reached: {error}", hint="is headrace serve running there?") from error
+            raise Unreachable(f"{self._base} cannot be reached: {error}", hint="is headrace serve running there?") from error
 
 
-class _Unreachable(ConnectorError):
+class Unreachable(ConnectorError):
     """The server does not answer; it may do so later."""
 
 
@@ -127,7 +127,7 @@ class ViewClient:
     def changes(self, *, since: str | None = None, **conditions: Any) -> Iterator[Change]:
         """Every row as an insert, then each change as it comes, without end. A lost connection is resumed without gap or repeat.
 
-        A server that does not come back within a minute is an error.
+        A server that does not come back within a minute is an error, `Unreachable`.
         """
         for message in self.messages(since=since, **conditions):
             yield from _changes(message)
@@ -141,7 +141,7 @@ class ViewClient:
                     failed, place = 0, message["id"]
                     yield message
                     heard_at = time.monotonic()
-            except _Unreachable:
+            except Unreachable:
                 failed += 1
                 if time.monotonic() - heard_at > _PATIENCE:
                     raise

@@ -19,6 +19,7 @@ from headrace.engine.accounting import COLUMNS, Accounting
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory, Record
 from headrace.jobs.facts.description import description_of
+from headrace.jobs.start.compaction_hold import Holding
 from headrace.log import Log
 from headrace.plan.topics import accounting_topic
 
@@ -40,6 +41,8 @@ class WrittenView:
         record = Record("job-1", 2 * tasks, tasks, "")
         replace_text(self.place.path / "job.json", json.dumps(asdict(record)))
         self.number = self.place.committed_epoch()
+        self._holding = Holding(self.place, self.log, [], [name])
+        self._holding.begin()
 
     def write(self, rows: Sequence[Mapping[str, Any]], removed: Sequence[Mapping[str, Any]] = ()) -> int:
         """Write an epoch without committing it."""
@@ -62,9 +65,11 @@ class WrittenView:
         """Commit the last epoch."""
         for kind in ("offsets", "commits"):
             (self.place.checkpoint / kind).mkdir(parents=True, exist_ok=True)
-        offset = json.dumps(EpochPlan(self.number, {}, {}, {}, watermark).to_json())
+        plan = EpochPlan(self.number, {}, {}, {}, watermark)
+        offset = json.dumps(plan.to_json())
         replace_text(self.place.checkpoint / "offsets" / str(self.number - 1), f"v1\n{{}}\n{offset}")
         replace_text(self.place.checkpoint / "commits" / str(self.number - 1), "v1\n{}")
+        self._holding.move(plan)
         return self.number
 
     def epoch(self, rows: Sequence[Mapping[str, Any]], removed: Sequence[Mapping[str, Any]] = (), watermark: int = 0) -> int:

@@ -97,10 +97,10 @@ def description_of(plan: Plan) -> JobDescription:
 
 def read_description(directory: Path) -> JobDescription | None:
     """The description in the directory of a job; None before its first run."""
-    file = directory / FILE
-    if not file.is_file():
+    try:
+        content: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     steps = tuple(DescribedStep(**{**step, "reads": tuple(step["reads"])}) for step in content["steps"])
     outputs = tuple(DescribedOutput(**{**output, "key": tuple(output["key"])}) for output in content["outputs"])
     return JobDescription(content["app"], steps, outputs, tuple(content.get("alerts", ())))

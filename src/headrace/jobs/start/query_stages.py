@@ -97,8 +97,9 @@ def number_run(start: QueryStart) -> None:
 
 
 def hold_topics(start: QueryStart) -> None:
-    topics = tuple(source.name for source in start.plan.sources if source.connector is None)
-    start.holding = Holding(start.place, start.log, topics)
+    reads = [source.name for source in start.plan.sources if source.connector is None]
+    views = [topic.name for topic in topics_of(start.plan) if topic.kind == "view"]
+    start.holding = Holding(start.place, start.log, reads, views)
     start.holding.begin()
 
 

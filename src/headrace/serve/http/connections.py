@@ -26,6 +26,8 @@ class IdleConnections:
         self.most = _affordable(limits.connections)
         self.patience = limits.patience
         self._held: OrderedDict[GuardedProtocol, asyncio.TimerHandle] = OrderedDict()
+        # They still count among the connections of the server until the event loop has closed them.
+        self._ending: set[GuardedProtocol] = set()
 
     def add(self, one: GuardedProtocol) -> None:
         """Let a connection wait for a request; bytes of an incomplete one do not extend its time."""
@@ -39,12 +41,17 @@ class IdleConnections:
 
     def make_room(self, count: int) -> None:
         """Close the connections that have waited longest while there are too many."""
-        while count > self.most and self._held:
+        while count - len(self._ending) > self.most and self._held:
             self._end(next(iter(self._held)))
-            count -= 1
+
+    def lost(self, one: GuardedProtocol) -> None:
+        """Forget a connection that is closed."""
+        self.remove(one)
+        self._ending.discard(one)
 
     def _end(self, one: GuardedProtocol) -> None:
         self.remove(one)
+        self._ending.add(one)
         one.transport.abort()
 
 
@@ -59,7 +66,7 @@ class GuardedProtocol(H11Protocol):
         self.waiting.make_room(len(self.connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.waiting.remove(self)
+        self.waiting.lost(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

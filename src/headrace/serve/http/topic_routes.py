@@ -25,6 +25,7 @@ from headrace.schema.legible import as_json
 from headrace.serve.arrivals import Asked, arrivals_of
 from headrace.serve.http.bodies import object_of
 from headrace.serve.http.ingest import Posted, posts_of, store
+from headrace.serve.http.numbers import number
 from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.views.hub import Hub
 
@@ -53,12 +54,12 @@ class TopicRoutes:
     async def records(self, request: Request) -> Response:
         """Records of one partition from an offset or a time on, or those with a key."""
         topic, asked = self._topic(request), request.query_params
-        partition, limit = _number(asked.get("partition", "0"), "partition"), _number(asked.get("limit", str(_PAGE)), "limit")
+        partition, limit = number(asked.get("partition", "0"), "partition"), number(asked.get("limit", str(_PAGE)), "limit")
         if partition >= topic.partitions:
             raise Problem(404, f"topic {topic.name!r} has {topic.partitions} partitions, from 0 on")
         start: int | datetime | str = "beginning"
         if "offset" in asked:
-            start = _number(asked["offset"], "offset")
+            start = number(asked["offset"], "offset")
         elif "time" in asked:
             start = _moment(asked["time"])
         wanted = min(max(limit, 1), _MOST)
@@ -76,12 +77,15 @@ class TopicRoutes:
             since = {int(partition): int(offset) for partition, offset in json.loads(asked).items()}
         except (ValueError, AttributeError, TypeError) as error:
             raise Problem(400, f"since={asked!r} is not an object of offsets") from error
-        window = _number(request.query_params.get("window", "0"), "window")
+        window = number(request.query_params.get("window", "0"), "window")
         return JSONResponse(await asyncio.to_thread(arrivals_of, self._hub.log, topic, Asked(since, time, window)))
 
     async def produce(self, request: Request) -> Response:
         """Store records: a JSON object or array, lines of JSON, or CloudEvents. All of them, or none."""
         topic, hub = self._topic(request), self._hub
+        for followed in hub.follower.views():
+            if followed.view.topic == topic.name:
+                raise Problem(409, f"topic {topic.name!r} has the view of job {followed.view.app!r}, which alone writes it")
         if hub.ingesting >= hub.limits.ingests:
             raise Problem(429, f"{hub.ingesting} requests write already", headers={"Retry-After": "1"})
         hub.ingesting += 1
@@ -208,12 +212,6 @@ def _whole(value: Any) -> bool:
 def _with_key(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
     column = batch.column("_key")
     return batch.filter(pa.compute.equal(column, pa.scalar(key.encode(), column.type)).fill_null(False))
-
-
-def _number(text: str, name: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise Problem(400, f"{name}={text!r} is not a number")
-    return int(text)
 
 
 def _moment(text: str) -> datetime:

@@ -16,12 +16,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from headrace.core.columns.schema import ddl
 from headrace.operators.expressions.dtypes import dtype
+from headrace.serve.http.numbers import number
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of
-from headrace.serve.views.follower import Followed
+from headrace.serve.views.followed import Followed
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.subscription import Subscriptions
+from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
 # The codes with which a WebSocket is closed, by the status that HTTP would answer with.
@@ -92,7 +93,8 @@ class ViewRoutes:
         hub = self._hub
         try:
             followed = await hub.opened(socket.path_params["name"])
-            query = _query(socket, followed)
+            query, place = _query(socket, followed), socket.query_params.get("since")
+            check_place(place)
             _admit(hub)
         except Problem as problem:
             await socket.accept()
@@ -102,7 +104,7 @@ class ViewRoutes:
         hub.subscribers += 1
         listening = asyncio.ensure_future(_listen(socket))
         try:
-            async for message in self._subscriptions.messages(followed.view.name, query, socket.query_params.get("since")):
+            async for message in self._subscriptions.messages(followed.view.name, query, place):
                 await asyncio.wait_for(socket.send_text(f'{message.body[:-1]},"id":"{message.place}"}}'), hub.limits.stalled)
                 if listening.done():
                     return
@@ -122,6 +124,7 @@ class ViewRoutes:
         followed = await hub.opened(request.path_params["name"])
         query = _query(request, followed)
         place = request.headers.get("last-event-id") or request.query_params.get("since")
+        check_place(place)
         _admit(hub)
         return StreamingResponse(
             self._stream(followed.view.name, query, place), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
@@ -142,9 +145,7 @@ class ViewRoutes:
         name, epoch = request.path_params["name"], request.query_params.get("epoch")
         if epoch is None:
             return self._hub.view(name)
-        if not epoch.isdecimal():
-            raise Problem(400, f"epoch={epoch!r} is not a number")
-        return await self._hub.reached(name, int(epoch), _seconds(request.query_params.get("wait")))
+        return await self._hub.reached(name, number(epoch, "epoch"), _seconds(request.query_params.get("wait")))
 
     def _described(self, followed: Followed) -> dict[str, Any]:
         view, table = followed.view, followed.table

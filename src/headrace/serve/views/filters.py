@@ -14,6 +14,7 @@ import pyarrow as pa
 from headrace.core.columns.schema import type_name
 from headrace.operators.expressions.dtypes import dtype
 from headrace.schema.values import text_reader
+from headrace.serve.http.numbers import digits
 from headrace.serve.http.problems import Problem
 
 OPERATORS = ("eq", "ne", "lt", "le", "gt", "ge", "in", "prefix", "null")
@@ -105,9 +106,9 @@ def cursor_of(last: dict[str, Any], query: Query) -> str:
 
 
 def value_of(text: str, kind: pa.DataType, name: str) -> Any:
-    """A value of a column as it is written in a URL."""
+    """A value of a column as it is written in a URL; bytes are base64, as in answers."""
     try:
-        return text_reader(pa.field(name, kind))(text)
+        return base64.b64decode(text, validate=True) if pa.types.is_binary(kind) else text_reader(pa.field(name, kind))(text)
     except ValueError as error:
         raise Problem(400, f"column {name!r} is {type_name(kind)}, and {text!r} is not: {error}") from error
 
@@ -144,15 +145,15 @@ def _direction(part: str, columns: pa.Schema) -> tuple[str, bool]:
 
 
 def _limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST:
-        raise Problem(400, f"limit={text!r} is not a number from 1 to {_MOST:,}")
+    if not digits(text) or not 1 <= int(text) <= _MOST:
+        raise Problem(400, f"limit={text[:40]!r} is not a number from 1 to {_MOST:,}")
     return int(text)
 
 
 def _after(text: str, order: Sequence[tuple[str, bool]], columns: pa.Schema) -> tuple[pl.Expr | None, ...]:
     try:
         values = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Problem(400, "the cursor is not one of this server", hint="take it from next of the page before") from error
     if not isinstance(values, list) or len(values) != len(order):
         raise Problem(400, "the cursor belongs to another order", hint="ask for the first page again")
@@ -177,6 +178,8 @@ def _behind(order: Sequence[tuple[str, bool]], after: Sequence[pl.Expr | None]) 
 def _plain(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

@@ -13,24 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
-import pyarrow as pa
-
-from headrace.checkpoint.journal import COMMITS
+from headrace.checkpoint.journal import COMMITS, entry
 from headrace.core.errors import HeadraceError
+from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
-from headrace.log.files.cursor import Cursor, ReadLimits
 from headrace.serve.views.catalog import Catalog, ServedView
+from headrace.serve.views.followed import Followed
 from headrace.serve.views.memory import give_back
-from headrace.serve.views.table import OFFSET, PARTITION, SEQUENCE, TOMBSTONE, TableSnapshot, ViewTable
+from headrace.serve.views.table import TableSnapshot
 
 _PAUSE = 0.02
 _DISCOVER_EVERY = 1.0
 _SAVE_EVERY = 2.0
 _LARGE = 100_000
-_CHUNK = ReadLimits(rows=1_000_000, bytes=256 * 1024 * 1024)
 _log = logging.getLogger("headrace.serve")
 
 Listener = Callable[[str], None]
@@ -42,73 +39,6 @@ class JobProgress:
 
     epoch: int = 0
     watermark: int | None = None
-
-
-class Followed:
-    """One view being followed: its table, the cursors on its topic, and records of uncommitted epochs."""
-
-    def __init__(self, log: Log, view: ServedView, cache: Path | None) -> None:
-        self.view = view
-        self._log = log
-        self._topic = log.topic(view.topic)
-        self.table = ViewTable(view, self._topic.id, cache)
-        self.ready = False
-        self._names = (*view.columns.names, PARTITION, OFFSET, TOMBSTONE, SEQUENCE)
-        self._cursors: dict[int, Cursor] = {}
-        self._waiting: dict[int, list[pa.RecordBatch]] = {}
-
-    def replaced(self) -> bool:
-        """Whether the topic was deleted or created again since."""
-        try:
-            return self._log.topic(self.view.topic).id != self.table.topic_id
-        except UnknownTopic:
-            return True
-
-    def advance(self, epoch: int) -> bool:
-        """Apply everything up to a committed epoch; True if the view has moved."""
-        if epoch == self.table.epoch and self.ready:
-            return False
-        while True:
-            more = self._read()
-            ready, positions = self._committed(epoch)
-            if more:
-                # The table is read for the first time, or is far behind: it is read in parts that fit into memory.
-                self.table.apply(ready, self.table.epoch, positions, first=True)
-                continue
-            self.table.apply(ready, epoch, positions, first=not self.ready)
-            self.ready = True
-            return True
-
-    def _read(self) -> bool:
-        """Read the topic; True if there is more than one chunk of it."""
-        full = False
-        for partition in range(self._log.topic(self.view.topic).partitions):
-            batches = self._cursor(partition).read(_CHUNK, self._names)
-            self._waiting.setdefault(partition, []).extend(batches)
-            full = full or sum(batch.num_rows for batch in batches) >= _CHUNK.rows
-        return full
-
-    def _cursor(self, partition: int) -> Cursor:
-        if partition not in self._cursors:
-            place = self._log.partition(self._log.topic(self.view.topic), partition)
-            start = max(self.table.positions.get(partition, 0), place.state().start)
-            self._cursors[partition] = Cursor(place, start, outcomes=self._log.transactions)
-        return self._cursors[partition]
-
-    def _committed(self, epoch: int) -> tuple[pl.DataFrame, dict[int, int]]:
-        """The records of committed epochs, which wait no longer, and the next offset of each partition."""
-        taken: list[pa.RecordBatch] = []
-        positions = dict(self.table.positions)
-        for partition, batches in self._waiting.items():
-            count = next((number for number, batch in enumerate(batches) if _sequence(batch) > epoch), len(batches))
-            taken += batches[:count]
-            self._waiting[partition] = batches[count:]
-            behind = _offset(batches[count]) if count < len(batches) else self._cursors[partition].offset
-            positions[partition] = behind
-        if not taken:
-            places = [(PARTITION, pa.int32()), (OFFSET, pa.int64()), (TOMBSTONE, pa.bool_()), (SEQUENCE, pa.int64())]
-            return _frame(pa.schema([*self.view.columns, *places]).empty_table()), positions
-        return _frame(pa.Table.from_batches(taken)), positions
 
 
 class Follower:
@@ -194,44 +124,56 @@ class Follower:
         for name, view in found.items():
             if name not in self._views:
                 try:
-                    self._views[name] = Followed(self._log, view, self._cache / name if self._cache is not None else None)
+                    self._views[name] = self._begun(view)
                 except UnknownTopic:
                     continue
 
     def _follow(self, app: str) -> bool:
         place = JobDirectory(self._home, app)
-        seen = _changed_at(place.checkpoint / COMMITS)
-        if seen == self._seen.get(app) and all(followed.ready for followed in self._views.values() if followed.view.app == app):
+        if not self._news(app, place):
             return False
-        self._seen[app] = seen
-        plan = place.committed_plan()
+        plan = _committed_plan(place)
         epoch = 0 if plan is None else plan.epoch
         moved = False
-        for name, followed in list(self._views.items()):
-            if followed.view.app != app:
-                continue
+        for followed in [followed for followed in self._views.values() if followed.view.app == app]:
             if epoch < followed.table.epoch:
                 # The job was reset or repaired: what was read is no longer valid.
-                followed.table.forget()
-                del self._views[name]
-                self._listener(name)
-                self._discovered_at = 0.0
+                self._read_anew(followed)
                 continue
             began = not followed.ready
             try:
-                changed = followed.advance(epoch)
+                changed = followed.advance(lambda: _epoch(place))
             except OffsetOutOfRange:
-                followed.table.forget()
-                del self._views[name]
-                self._discovered_at = 0.0
+                self._read_anew(followed)
                 continue
             if began and followed.table.rows >= _LARGE:
                 give_back()
             if changed:
                 moved = True
-                self._listener(name)
+                self._listener(followed.view.name)
         self._jobs[app] = JobProgress(epoch, None if plan is None else plan.watermark)
         return moved
+
+    def _news(self, app: str, place: JobDirectory) -> bool:
+        """Whether a job may have committed something since the last look, or a view of it is not ready."""
+        seen, before = _changed_at(place.checkpoint / COMMITS), self._seen.get(app)
+        self._seen[app] = seen
+        # Two commits within one tick of the file system's clock leave the same time.
+        following = entry(place.checkpoint, COMMITS, self.progress(app).epoch)
+        return seen != before or following.exists() or not all(view.ready for view in self._views.values() if view.view.app == app)
+
+    def _read_anew(self, followed: Followed) -> None:
+        """Follow a view from the beginning of its topic; readers wait until it is ready again."""
+        followed.table.forget()
+        name = followed.view.name
+        try:
+            self._views[name] = self._begun(followed.view)
+        except UnknownTopic:
+            del self._views[name]
+        self._listener(name)
+
+    def _begun(self, view: ServedView) -> Followed:
+        return Followed(self._log, view, self._cache / view.name if self._cache is not None else None)
 
     def _save(self) -> None:
         for followed in self._views.values():
@@ -239,10 +181,17 @@ class Follower:
                 followed.table.save()
 
 
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+def _committed_plan(place: JobDirectory) -> EpochPlan | None:
+    try:
+        return place.committed_plan()
+    except FileNotFoundError:
+        # A reset of the job removes its files one after another.
+        return None
+
+
+def _epoch(place: JobDirectory) -> int:
+    plan = _committed_plan(place)
+    return 0 if plan is None else plan.epoch
 
 
 def _changed_at(directory: Path) -> int:
@@ -251,11 +200,3 @@ def _changed_at(directory: Path) -> int:
         return directory.stat().st_mtime_ns
     except FileNotFoundError:
         return 0
-
-
-def _sequence(batch: pa.RecordBatch) -> int:
-    return int(batch.column(SEQUENCE)[0].as_py())
-
-
-def _offset(batch: pa.RecordBatch) -> int:
-    return int(batch.column(OFFSET)[0].as_py())

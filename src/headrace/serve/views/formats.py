@@ -35,8 +35,7 @@ class ResponseFormat:
             frame.write_parquet(out)
             return out.getvalue()
         if self.media_type == CSV:
-            flat = [pl.col(name).struct.json_encode() if kind == pl.Struct else pl.col(name) for name, kind in frame.schema.items()]
-            return frame.select(flat).write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ").encode()
+            return frame.select(_cell(frame, name) for name in frame.columns).write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ").encode()
         lines = as_json(frame).to_list() if frame.height else []
         if self.media_type == NDJSON:
             return "".join(f"{line}\n" for line in lines).encode()
@@ -56,3 +55,12 @@ def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
         if kind in (NDJSON, CSV, ARROW, PARQUET):
             return ResponseFormat(kind)
     raise Problem(406, f"none of {accept!r} can be given", hint=f"one of {', '.join(_NAMES.values())}")
+
+
+def _cell(frame: pl.DataFrame, name: str) -> pl.Series:
+    """A column as a cell of CSV shows it: nested values as JSON, bytes as base64."""
+    column = frame.get_column(name)
+    if column.dtype.is_nested():
+        texts = as_json(frame.select(pl.col(name).alias("cell"))) if frame.height else pl.Series([], dtype=pl.String)
+        return texts.str.slice(len('{"cell":')).str.head(-1).replace("null", None).alias(name)
+    return column.bin.encode("base64") if column.dtype == pl.Binary else column

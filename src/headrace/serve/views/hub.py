@@ -8,10 +8,11 @@ from pathlib import Path
 from headrace.log import Log
 from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.problems import Problem
-from headrace.serve.views.follower import Followed, Follower
+from headrace.serve.views.followed import Followed
+from headrace.serve.views.follower import Follower
 
 _STARTING = 10.0
-# A view that is read anew, after a reset or behind a compaction, is not known for a moment.
+# A view whose job was reset is not known for a moment.
 _AWAY = 1.5
 
 
@@ -49,11 +50,15 @@ class Hub:
         return found
 
     async def opened(self, name: str) -> Followed:
-        """The same for a subscriber: while the server starts, it waits until views are read."""
-        began = asyncio.get_running_loop().time()
-        while (waited := asyncio.get_running_loop().time() - began) < _STARTING:
-            known = self.follower.view(name) is not None
-            if self.follower.ready and (known or waited > _AWAY):
+        """The same for a subscriber: while the server starts, or reads the view anew, it waits until the view is ready."""
+        began = known_at = asyncio.get_running_loop().time()
+        while (now := asyncio.get_running_loop().time()) - began < _STARTING:
+            found = self.follower.view(name)
+            if found is not None and found.ready:
+                return found
+            if found is not None or not self.follower.discovered:
+                known_at = now
+            elif now - known_at > _AWAY:
                 break
             await self.moved(name, 0.05)
         return self.view(name)

@@ -18,10 +18,11 @@ import polars as pl
 from headrace.core.clock import to_datetime
 from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.schema.legible import as_json
+from headrace.serve.http.numbers import digits
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.changes import DELETE, INSERT, OPERATION, ViewChanges
 from headrace.serve.views.filters import Query
-from headrace.serve.views.follower import Followed
+from headrace.serve.views.followed import Followed
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.table import OFFSET, PARTITION, TableSnapshot
 
@@ -135,13 +136,17 @@ def _told(followed: Followed, epoch: int, frame: pl.DataFrame) -> SubscriberMess
     return SubscriberMessage(CHANGES, f'{{"type":"{CHANGES}","epoch":{epoch},"changes":[{told}]}}', _place(followed, epoch))
 
 
+def check_place(place: str | None) -> None:
+    """Refuse what no message has as its id."""
+    if place is not None and place != AMID and not digits(place.rpartition("-")[2]):
+        raise Problem(400, f"{place[:80]!r} is no place in a view", hint="give the id of the last message")
+
+
 def _epoch_of(place: str | None, followed: Followed) -> int | None:
     """The epoch of a place; None if it belongs to another topic than the view's."""
     if place is None or place == AMID:
         return None
     topic, _, epoch = place.rpartition("-")
-    if not epoch.isdecimal():
-        raise Problem(400, f"{place!r} is no place in a view", hint="give the id of the last message")
     return int(epoch) if topic == followed.table.topic_id else None
 
 
