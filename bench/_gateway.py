@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.cli.demos.fraud.gateway import cards_for
-from headrace.cli.demos.fraud.payments import Case, Payments
+from headrace.cli.demos.fraud.payments import Payments, PlantedCase
 from headrace.cli.demos.fraud.rules import BURST
 
 TICK = 0.01
@@ -51,11 +51,11 @@ class Sender:
                 self._way.send(table.set_column(0, "id", pa.array(ids, pa.string())))
                 count += due
 
-    def cases(self, begin: float, end: float) -> list[Case]:
+    def cases(self, begin: float, end: float) -> list[PlantedCase]:
         """The complete cases whose last payment was sent in a time."""
         return [case for case in self._payments.cases if begin <= self._at(case.payments[-1]) < end]
 
-    def sixth(self, case: Case) -> float:
+    def sixth(self, case: PlantedCase) -> float:
         """When the payment of a burst was sent with which there are more than five."""
         assert case.rule == BURST
         return self._at(case.payments[5])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from headrace.cli.demos.fraud.payments import Case
+from headrace.cli.demos.fraud.payments import PlantedCase
 from headrace.cli.demos.fraud.rules import Options, declare
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ def payment(second: float, amount: float | None = 10.0, **columns: Any) -> dict[
     return {"id": f"p{second:g}", "card": "c1", "merchant": "m", "category": "fuel", "amount": amount, "paid_at": at, **PARIS, **columns}
 
 
-def planted(cases: Sequence[Case]) -> Counter[tuple[str, str]]:
+def planted(cases: Sequence[PlantedCase]) -> Counter[tuple[str, str]]:
     """The rules and cards of cases."""
     return Counter((case.rule, case.card) for case in cases)
 

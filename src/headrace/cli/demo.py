@@ -15,10 +15,10 @@ from headrace.cli.places import Home
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from headrace.cli.demos.live import LiveDemo, Seen
+    from headrace.cli.demos.live import DemoFigures, LiveDemo
     from headrace.core.settings import Settings
 
-F = TypeVar("F", bound="Seen")
+F = TypeVar("F", bound="DemoFigures")
 app = typer.Typer(help="Headrace at work: a live demo in this terminal.")
 Rate = Annotated[float, typer.Option("--rate", "-r", min=1, help="Records a second.")]
 Seconds = Annotated[float | None, typer.Option("--seconds", min=0, help="End after this many seconds, with everything read.")]
@@ -124,13 +124,13 @@ class _Lines:
     def __init__(self) -> None:
         self._next = 0.0
 
-    def __call__(self, figures: Seen) -> None:
+    def __call__(self, figures: DemoFigures) -> None:
         if figures.seconds >= self._next:
             self._next = figures.seconds + 1
             render.record(figures.row())
 
 
-def _summary(figures: Seen, home: Path, said: str, *, as_json: bool) -> None:
+def _summary(figures: DemoFigures, home: Path, said: str, *, as_json: bool) -> None:
     if render.for_programs(as_json):
         render.record({**figures.row(), "ended": True, "home": home})
     else:

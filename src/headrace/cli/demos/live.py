@@ -21,7 +21,7 @@ _LOOK = 0.25
 _PATIENCE = 120.0
 
 
-class Seen(Protocol):
+class DemoFigures(Protocol):
     """What every demo shows."""
 
     @property
@@ -36,7 +36,7 @@ class Seen(Protocol):
     def row(self) -> dict[str, object]: ...
 
 
-S = TypeVar("S", bound=Seen)
+S = TypeVar("S", bound=DemoFigures)
 
 
 class LiveDemo(ABC, Generic[S]):

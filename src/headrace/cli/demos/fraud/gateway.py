@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headrace.cli.demos.fraud.cards import Cards
 from headrace.cli.demos.fraud.history import History
-from headrace.cli.demos.fraud.payments import CYCLE, Case, Payments
+from headrace.cli.demos.fraud.payments import CYCLE, Payments, PlantedCase
 from headrace.cli.demos.fraud.rules import CARD_COLUMNS, CARDS, PAYMENT_COLUMNS, PAYMENTS
 from headrace.core.columns.schema import schema
 from headrace.log import Log
@@ -48,7 +48,7 @@ def publish(log: Log, cards: Cards, made: History) -> None:
         tell(producer, made.cases)
 
 
-def tell(producer: Producer, cases: Sequence[Case]) -> None:
+def tell(producer: Producer, cases: Sequence[PlantedCase]) -> None:
     """Write the truth about cases that are complete."""
     if cases:
         columns = schema(PLANTED_COLUMNS)

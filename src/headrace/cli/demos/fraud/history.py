@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.cli.demos.fraud.cards import Cards
 from headrace.cli.demos.fraud.cases import SECOND
-from headrace.cli.demos.fraud.payments import PER_CASE, Case, Payments
+from headrace.cli.demos.fraud.payments import PER_CASE, Payments, PlantedCase
 from headrace.core.clock import to_microseconds
 
 
@@ -18,7 +18,7 @@ class History:
     """Payments in the order of time, and the fraud that is planted in them."""
 
     payments: pa.Table
-    cases: list[Case]
+    cases: list[PlantedCase]
 
 
 def history(cards: Cards, seed: int, *, begin: datetime, seconds: int, rate: float, per_case: int = PER_CASE) -> History:

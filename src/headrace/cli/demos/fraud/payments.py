@@ -29,7 +29,7 @@ _SHUFFLED = 10
 
 
 @dataclass(frozen=True)
-class Case:
+class PlantedCase:
     """A planted fraud: the rule it breaks, its card and its payments."""
 
     rule: str
@@ -50,7 +50,7 @@ class Payments:
     """Makes payments up to a moment, again and again; `cases` are the planted ones, complete from their last payment on."""
 
     def __init__(self, cards: Cards, seed: int, *, begin: int, per_case: int = PER_CASE) -> None:
-        self.cases: list[Case] = []
+        self.cases: list[PlantedCase] = []
         self._cards, self._random, self._per_case = cards, np.random.default_rng(seed), per_case
         self._last, self._made, self._since_case = begin, 0, 0
         self._paid_at, self._large_at = (np.full(cards.count, begin - 2 * _HOUR) for _ in range(2))
@@ -159,5 +159,5 @@ class Payments:
         rule, wanted, ids = self._open[card]
         ids.append(payment)
         if len(ids) == wanted:
-            self.cases.append(Case(rule, str(self._cards.names[card]), tuple(ids), at))
+            self.cases.append(PlantedCase(rule, str(self._cards.names[card]), tuple(ids), at))
             del self._open[card]
