@@ -38,9 +38,9 @@ _TASKS = 2
 class PlainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a topic as Arrow batches, in as many even tasks as there are cores, so many rows a batch."""
 
-    def __init__(self, path: str, topic: str, rows: int) -> None:
-        self._rows = rows
-        self._input = LogInput(Path(path), topic, ("card", "amount", "at"), None)
+    def __init__(self, path: str, topic: str, rows: int, columns: Sequence[str]) -> None:
+        self._rows, self._columns = rows, list(columns)
+        self._input = LogInput(Path(path), topic, tuple(columns), None)
 
     def initialOffset(self) -> dict[str, int]:
         return {str(index): offset for index, offset in self._input.beginning().items()}
@@ -62,7 +62,7 @@ class PlainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for index, first, last in partition.value:
             for batch in self._input.read(index, first, last):
-                yield batch.select(["card", "amount", "at"])
+                yield batch.select(self._columns)
 
 
 def _share(first: int, last: int, task: int) -> tuple[int, int]:
@@ -78,10 +78,10 @@ class PlainSource(DataSource):
         return "plain-log"
 
     def schema(self) -> str:
-        return COLUMNS
+        return self.options.get("columns", COLUMNS)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
-        return PlainReader(self.options["path"], self.options["topic"], int(self.options["rows"]))
+        return PlainReader(self.options["path"], self.options["topic"], int(self.options["rows"]), schema.names)
 
 
 class PlainWriter(DataSourceStreamArrowWriter):

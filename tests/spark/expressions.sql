@@ -275,6 +275,9 @@ case when b then i when b2 then l else m end
 case when i / i2 > 1 then 1 when b then 2 end
 if(b, i, l)
 if(i2 <> 0, i % i2, -1)
+case when i > 0 then i else raise_error('not above zero') end
+coalesce(s, raise_error('none'))
+if(b, d, raise_error('no'))
 coalesce(i, i2)
 coalesce(i, i / i2)
 coalesce(i, l, m)

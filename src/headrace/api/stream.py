@@ -250,14 +250,20 @@ class Stream:
         return Stream(self.namer, matched(sought, self.node, self.namer, at))
 
     @says_where
-    def score(self, model: Any, *, inputs: Names, output: str = "score", returns: str = "double") -> Stream:
+    def score(
+        self, model: Any, *, inputs: Names, output: str = "score", returns: str = "double", version: str | None = None
+    ) -> Stream:  # fmt: skip
         """Add the score that a model gives each record, of the columns `inputs`, as the column `output`.
 
         `model` is the path of an ONNX file, which is loaded once a worker (of two classes the probability of the second is taken), or a
         function from an Arrow table of the inputs to one value a row. A record for which it raises is a dead letter.
+
+        It may also be a table with the columns `version` and `model`, the contents of ONNX files. The row with the greatest version is in
+        force from the epoch in which it arrives, which stays the same when the epoch is repeated; `version=` names a column for it.
         """
         at = caller()
-        return Stream(self.namer, scored(self.node, self.namer, Scored(model, inputs, output, returns), at))
+        used = node_of(model, f"score() of {self.name!r} with one", self.namer) if isinstance(model, Table) else model
+        return Stream(self.namer, scored(self.node, self.namer, Scored(used, inputs, output, returns, version), at))
 
     @says_where
     def to_table(self, key: Names, *, ttl: Duration | None = None, name: str | None = None) -> Table:

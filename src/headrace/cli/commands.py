@@ -22,7 +22,7 @@ import typer
 
 import headrace
 from headrace.cli import demo, places, render
-from headrace.cli.apps import chaos, explain, lateness, match, plan
+from headrace.cli.apps import backtest, chaos, explain, lateness, match, plan
 from headrace.cli.jobs import accounting, epochs, jobs, logs, repair, reset, run, status, stop, support_bundle, systemd, top, why
 from headrace.cli.machine import doctor, failpoints, prepare, up
 from headrace.cli.serving import query, serve
@@ -44,6 +44,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "support-bundle": support_bundle.support_bundle,
     "explain": explain.explain,
     "match": match.match,
+    "backtest": backtest.backtest,
     "plan": plan.plan,
     "accounting": accounting.accounting,
     "epochs": epochs.epochs,

@@ -7,6 +7,7 @@ import headrace.operators.joins.interval
 import headrace.operators.joins.lookup
 import headrace.operators.joins.remote_lookup
 import headrace.operators.joins.tables
+import headrace.operators.model_table
 import headrace.operators.patterns.operator
 import headrace.operators.process.operator
 import headrace.operators.tables.dedup

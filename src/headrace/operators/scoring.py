@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from headrace.core.errors import JobError
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.user_errors import raised
-from headrace.plan.scoring import Model, OnnxFile
+from headrace.plan.scoring import Model, OnnxFile, OnnxModel, Scorer
 
 Run = Callable[[pl.DataFrame], pl.Series]
 
@@ -32,7 +32,7 @@ class Scoring:
         if frame.is_empty():
             return frame.with_columns(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
         inputs, bad = frame.select(self._taken), None
-        if isinstance(self._model, OnnxFile):
+        if not isinstance(self._model, Scorer):
             missing = pl.coalesce(
                 pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken
             )
@@ -40,16 +40,18 @@ class Scoring:
             if reasons.null_count() < len(reasons):
                 bad = frame.with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
                 frame, inputs = frame.filter(reasons.is_null()), inputs.filter(reasons.is_null())
-            run = _onnx(self._model.path, self._model.digest)
-        else:
-            run = self._called
-        scores, failed = self._tried(run, inputs)
+        scores, failed = self._tried(self._run(), inputs)
         made = frame.with_columns(scores.alias(self._output.name))
         if not failed:
             return made, bad
         wrong = pl.Series([failed.get(place) for place in range(made.height)], dtype=pl.String)
         broken = frame.with_columns(wrong.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return made.filter(wrong.is_null()), broken if bad is None else pl.concat([bad, broken])
+
+    def _run(self) -> Run:
+        if isinstance(self._model, OnnxFile):
+            return _file(self._model.path, self._model.digest)
+        return loaded(self._model.contents) if isinstance(self._model, OnnxModel) else self._called
 
     def _tried(self, run: Run, inputs: pl.DataFrame, first: int = 0) -> tuple[pl.Series, dict[int, str]]:
         """The scores of records, and the reasons of those that the model fails for, by their places: found by halving."""
@@ -70,7 +72,7 @@ class Scoring:
         return scores, {}
 
     def _called(self, inputs: pl.DataFrame) -> pl.Series:
-        assert not isinstance(self._model, OnnxFile)
+        assert isinstance(self._model, Scorer)
         table = inputs.to_arrow(compat_level=pl.CompatLevel.oldest())
         return _series(self._model.function(table))
 
@@ -85,10 +87,8 @@ def _series(values: Any) -> pl.Series:
 
 
 @cache
-def _onnx(path: Path, digest: str) -> Run:
+def _file(path: Path, digest: str) -> Run:
     """The model of a file, loaded once a process."""
-    import onnxruntime
-
     contents = path.read_bytes()
     if hashlib.sha256(contents).hexdigest() != digest:
         raise JobError(
@@ -96,6 +96,14 @@ def _onnx(path: Path, digest: str) -> Run:
             why="records of one epoch would be scored by two models",
             hint="start the job again, or give the new model a file of its own",
         )
+    return loaded(contents)
+
+
+@lru_cache(maxsize=8)
+def loaded(contents: bytes) -> Run:
+    """A model by its contents, loaded once a process; the last ones are kept."""
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
     wanted = session.get_inputs()
     # The last output of a classifier has the probabilities of its classes.

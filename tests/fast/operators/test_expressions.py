@@ -37,7 +37,9 @@ def test_a_row_is_bad_when_any_of_its_columns_is():
     [
         ("i / j", 1), ("j <> 0 and i / j > 1", 0), ("j = 0 or i / j > 1", 0), ("case when j = 0 then 0 else i / j end", 0),
         ("if(j = 0, null, i / j)", 0), ("coalesce(j, i / 0)", 0), ("try_divide(i, j)", 0), ("nullif(j, 0) is null or i / j > 0", 0),
-        ("i / j > 1 and j <> 0", 1), ("try_cast(s as int)", 0), ("cast(s as int)", 1), ("s in ('x', cast(i / j as string))", None),
+        ("i / j > 1 and j <> 0", 1), ("try_cast(s as int)", 0), ("cast(s as int)", 1),
+        ("coalesce(i, raise_error('none'))", 1), ("if(j = 0, raise_error('zero'), i)", 1), ("raise_error(s)", None),
+        ("s in ('x', cast(i / j as string))", None),
     ],
 )  # fmt: skip
 def test_a_fault_counts_only_where_spark_would_have_come_to_it(text, bad):
@@ -45,6 +47,10 @@ def test_a_fault_counts_only_where_spark_would_have_come_to_it(text, bad):
     assert typed.fused is (bad is not None)
     if bad is not None:
         assert evaluate(FRAME, {"c": typed})[1].height == bad
+
+
+def test_the_reason_of_a_raised_error_is_its_text():
+    assert evaluated("if(j = 0, raise_error('j is zero'), i)")[1][REASON].to_list() == ["j is zero"]
 
 
 def test_a_frame_without_faults_has_an_empty_bad_part_of_the_same_columns():

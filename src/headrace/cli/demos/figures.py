@@ -67,7 +67,7 @@ class FigureObserver:
         minute = max(self._views, default=None)
         return Figures(
             seconds=seconds, written=written, counted=counted, changes=self.changes,
-            rate_in=_rate(self._written, seconds, written), rate_out=_rate(self._counted, seconds, counted),
+            rate_in=rate_of(self._written, seconds, written), rate_out=rate_of(self._counted, seconds, counted),
             lag_rows=written - counted, lag_seconds=seconds - self._waiting[0][0] if self._waiting else 0.0,
             epoch_seconds=progress.epoch_seconds if progress else None, watermark=progress.watermark if progress else None,
             minute=minute, top=self._top(minute, top),
@@ -81,7 +81,8 @@ class FigureObserver:
         return [(url, views, before.get(url, 0)) for url, views in now[:count]]
 
 
-def _rate(seen: deque[tuple[float, int]], seconds: float, count: int) -> float:
+def rate_of(seen: deque[tuple[float, int]], seconds: float, count: int) -> float:
+    """The rate of a count over the last seconds, with what was seen before."""
     seen.append((seconds, count))
     while len(seen) > 2 and seen[0][0] < seconds - _SPAN:
         seen.popleft()

@@ -71,6 +71,12 @@ def extreme(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
     return CompiledTerm(term, best, all_of(parts))
 
 
+@special("raise_error")
+def refusal(term: Apply, parts: tuple[CompiledTerm, ...]) -> CompiledTerm:
+    """The fault has the words of the user alone."""
+    return CompiledTerm(term, pl.lit(None), own=(Fault(pl.lit(True), str(term.options[0])),))
+
+
 @operation("sign")
 def sign(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     value = parts[0].value

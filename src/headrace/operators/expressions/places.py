@@ -24,14 +24,14 @@ Numbers = npt.NDArray[np.floating]
 def distance(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The great-circle distance of two places in kilometers."""
     values = [part.value for part in parts]
-    return over_numbers(_haversine, *values, dtype=_DOUBLE), _outside(term, values[0::2], values[1::2])
+    return over_numbers(great_circle_km, *values, dtype=_DOUBLE), _outside(term, values[0::2], values[1::2])
 
 
 @operation("speed_kmh")
 def speed(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The distance of two places over the time between them. At one moment it is 0 at one place and infinite at two."""
     latitude, longitude, at, other_latitude, other_longitude, later = (part.value for part in parts)
-    kilometers = over_numbers(_haversine, latitude, longitude, other_latitude, other_longitude, dtype=_DOUBLE)
+    kilometers = over_numbers(great_circle_km, latitude, longitude, other_latitude, other_longitude, dtype=_DOUBLE)
     hours = (later.cast(pl.Int64) - at.cast(pl.Int64)).abs() / _HOUR
     value = pl.when(hours > 0).then(kilometers / hours).when(kilometers > 0).then(pl.lit(math.inf)).when(kilometers == 0).then(pl.lit(0.0))
     return value, _outside(term, [latitude, other_latitude], [longitude, other_longitude])
@@ -56,7 +56,8 @@ def cell(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequenc
     return pl.map_batches(values, run, return_dtype=pl.String(), is_elementwise=True), _outside(term, values[:1], values[1:])
 
 
-def _haversine(latitude: Numbers, longitude: Numbers, other_latitude: Numbers, other_longitude: Numbers) -> Numbers:
+def great_circle_km(latitude: Numbers, longitude: Numbers, other_latitude: Numbers, other_longitude: Numbers) -> Numbers:
+    """The distance of places along a great circle, by the haversine formula."""
     first, second = np.radians(latitude), np.radians(other_latitude)
     across = np.sin((second - first) / 2) ** 2
     along = np.sin(np.radians(other_longitude - longitude) / 2) ** 2

@@ -80,6 +80,13 @@ def is_nan(site: Site, terms: tuple[Term, ...]) -> Term:
     return site.apply(BOOLEAN, operand, nullable=False)
 
 
+@rule("raise_error", arguments=1)
+def refusal(site: Site, terms: tuple[Term, ...]) -> Term:
+    """A fault wherever it is evaluated; it has no value, so it takes the type of the branches beside it."""
+    said = site.literal(terms[0], "a text")
+    return site.apply(kinds.NULL, options=(str(said.value),), nullable=True)
+
+
 @rule("greatest", arguments=(2, 100_000))
 @rule("least", arguments=(2, 100_000))
 def extreme(site: Site, terms: tuple[Term, ...]) -> Term:

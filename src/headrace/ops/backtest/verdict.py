@@ -1,0 +1,106 @@
+"""The verdict of a backtest: precision and recall against labels, and what is new or gone against the version that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from headrace.core.clock import to_datetime
+from headrace.core.errors import PlanError
+from headrace.log import Log
+from headrace.log.errors import UnknownTopic
+from headrace.log.target import LogTopic
+from headrace.ops.backtest.rerun import Rerun
+from headrace.plan.plan import Output, View
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Alerts compared with labels, by the columns `on`: how many there are of each, and how many labels were found."""
+
+    on: tuple[str, ...]
+    labels: int
+    found: int
+    alerts: int
+
+    @property
+    def precision(self) -> float | None:
+        """The share of alerts that are right; None without alerts."""
+        return self.found / self.alerts if self.alerts else None
+
+    @property
+    def recall(self) -> float | None:
+        """The share of labels that were found; None without labels."""
+        return self.found / self.labels if self.labels else None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Alerts compared with those of the running version, by the columns `by`."""
+
+    by: tuple[str, ...]
+    running: int
+    new: Sequence[Row]
+    gone: Sequence[Row]
+
+
+def labeled(made: Rerun, labels: pl.DataFrame, on: Sequence[str]) -> Labeled:
+    """Compare alerts with labels; without `on`, by the columns that both have with one type. Each label is found by one alert at most."""
+    shared = tuple(on) or tuple(name for name in labels.columns if labels.schema[name] == made.rows.schema.get(name))
+    for name in shared:
+        if name not in labels.columns or name not in made.rows.columns:
+            where = "the labels" if name not in labels.columns else "the output"
+            raise PlanError(
+                f"--on names {name!r}, which is no column of {where}", hint=f"columns of the labels: {', '.join(labels.columns)}"
+            )
+    if not shared:
+        raise PlanError(
+            "the labels and the output have no column in common",
+            why="nothing says which alert is about which label",
+            hint=f"columns of the labels: {', '.join(labels.columns)}; of the output: {', '.join(made.rows.columns)}",
+        )
+    wanted = labels.select(shared).with_columns(pl.int_range(pl.len()).over(shared).alias("_number"))
+    have = made.rows.select(shared).with_columns(pl.int_range(pl.len()).over(shared).alias("_number"))
+    found = wanted.join(have, on=[*shared, "_number"], how="semi", nulls_equal=True).height
+    return Labeled(shared, labels.height, found, made.rows.height)
+
+
+def compared(made: Rerun, output: Output, log: Log, since: int | None, by: Sequence[str]) -> Compared | None:
+    """Compare alerts with those that the running version has written since then; None where these are not in the log."""
+    running = _written(output, log, since)
+    if running is None:
+        return None
+    plain = [name for name, kind in made.rows.schema.items() if not kind.is_float() and not kind.is_nested()]
+    names = tuple(by) or output.folds_by or tuple(plain)
+    unknown = next((name for name in names if name not in made.rows.columns), None)
+    if unknown is not None:
+        raise PlanError(f"--by names {unknown!r}, which is no column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
+    here, there = (frame.with_columns(pl.int_range(pl.len()).over(names).alias("_number")) for frame in (made.rows, running))
+    new, gone = (
+        one.join(other, on=[*names, "_number"], how="anti", nulls_equal=True).drop("_number").to_dicts()
+        for one, other in ((here, there), (there, here))
+    )
+    return Compared(names, running.height, new, gone)
+
+
+def _written(output: Output, log: Log, since: int | None) -> pl.DataFrame | None:
+    if isinstance(output, View):
+        topic = output.name
+    elif isinstance(output.target, LogTopic):
+        topic = output.target.topic
+    else:
+        return None
+    columns = output.node.columns
+    try:
+        table = log.snapshot(topic).table.select(columns.names) if output.folds_by else log.read(topic, columns=columns.names)
+    except UnknownTopic:
+        return None
+    rows = pl.DataFrame(table)
+    # The time of an alert is its first column with one.
+    moment = next((name for name, kind in rows.schema.items() if isinstance(kind, pl.Datetime)), None)
+    return rows if since is None or moment is None else rows.filter(pl.col(moment) >= to_datetime(since))

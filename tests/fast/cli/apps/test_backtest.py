@@ -1,0 +1,99 @@
+"""`headrace backtest` computes the alerts of an app over history, and judges them by labels and by the running version."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.demos.fraud.cards import Cards
+from headrace.cli.demos.fraud.gateway import publish
+from headrace.cli.demos.fraud.history import history
+from tests.support.fraud import NOON
+
+APP = """
+import headrace as hr
+
+app = hr.App("large")
+payments = app.stream(
+    "payments", schema="id int, card string, amount double, at timestamp", key="card", time="at", watermark=hr.bounded("10 seconds")
+)
+app.sink(payments.where("amount > {limit} and 100 / amount >= 0").select("id, card, amount, at"), hr.log("large_payments"), name="alerts")
+app.view("per_card", payments.group("card", ttl=None).agg(payments="count(*)"))
+"""
+
+
+@pytest.fixture
+def large(tmp_path, log) -> Path:
+    """Payments of 0, 100, 200, ... 900, one a second, and an app that alerts those above a limit."""
+    log.create_topic("payments", schema="id int, card string, amount double, at timestamp", key="card", time="at")
+    with log.producer() as producer:
+        for n in range(10):
+            producer.send("payments", {"id": n, "card": f"c{n % 2}", "amount": 100.0 * n, "at": f"2026-01-01T12:00:0{n}Z"})
+    file = tmp_path / "app.py"
+    file.write_text(APP.format(limit=650))
+    return file
+
+
+def test_all_planted_fraud_of_the_fraud_app_is_found_in_history(headrace, log):
+    cards = Cards(2_400, 3)
+    made = history(cards, 3, begin=NOON, seconds=120, rate=20, per_case=120)
+    publish(log, cards, made)
+    (summary,) = headrace("backtest", Path(__file__).parents[4] / "apps" / "fraud" / "app.py", "--labels", "planted", "--json").rows
+    assert (summary["precision"], summary["recall"], summary["alerts"]) == (1.0, 1.0, len(made.cases))
+    assert summary["records"] == made.payments.num_rows + cards.count
+    assert "new" not in summary  # no version has run
+
+
+def test_precision_and_recall_are_those_of_the_labels(headrace, large, tmp_path):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("card,id\nc1,7\nc1,9\nc0,2\n")
+    (summary,) = headrace("backtest", large, "--output", "alerts", "--labels", labels, "--on", "card, id", "--json").rows
+    assert (summary["alerts"], summary["labels"], summary["found"]) == (3, 3, 2)
+    assert summary["precision"] == summary["recall"] == pytest.approx(2 / 3)
+
+
+def test_an_alert_without_a_label_of_its_own_counts_once(headrace, large, tmp_path):
+    labels = tmp_path / "labels.ndjson"
+    labels.write_text('{"card": "c1"}\n')
+    (summary,) = headrace("backtest", large, "--labels", labels, "--json").rows
+    assert summary["on"] == ["card"]
+    assert (summary["found"], summary["precision"], summary["recall"]) == (1, pytest.approx(1 / 3), 1.0)
+
+
+def test_new_and_gone_alerts_are_told_against_the_running_version(headrace, large, log):
+    log.create_topic("large_payments", schema="id int, card string, amount double, at timestamp")
+    with log.producer() as producer:
+        for n in (3, 8):
+            producer.send("large_payments", {"id": n, "card": f"c{n % 2}", "amount": 100.0 * n, "at": f"2026-01-01T12:00:0{n}Z"})
+    summary, *rows = headrace("backtest", large, "--json").rows
+    assert (summary["running"], summary["new"], summary["gone"]) == (2, 2, 1)
+    assert [(row["is"], row["id"]) for row in rows] == [("new", 7), ("new", 9), ("gone", 3)]
+    summary, *rows = headrace("backtest", large, "--since", "2026-01-01T12:00:08Z", "--json").rows
+    assert (summary["records"], summary["running"]) == (2, 1)
+    assert [(row["is"], row["id"]) for row in rows] == [("new", 9)]
+
+
+def test_dead_letters_are_counted_and_nothing_is_written(headrace, large, log):
+    large.write_text(APP.format(limit=-1))
+    (summary,) = headrace("backtest", large, "--json").rows
+    assert (summary["alerts"], summary["dead_letters"]) == (9, 1)
+    assert {topic.name for topic in log.topics()} == {"payments"}
+
+
+def test_a_view_is_judged_by_its_live_rows(headrace, large):
+    (summary,) = headrace("backtest", large, "--output", "per_card", "--json").rows
+    assert summary["alerts"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--output", "other"), "has no output 'other'"),
+        (("--labels", "nowhere"), "labels 'nowhere' are neither a file nor a topic"),
+        (("--labels", "payments", "--on", "country"), "--on names 'country', which is no column of the labels"),
+        (("--since", "end"), "--since 'end' is no time"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(headrace, large, options, said):
+    answer = headrace("backtest", large, *options)
+    assert answer.code == 1
+    assert said in answer.err
