@@ -110,7 +110,8 @@ class LaneSide:
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
         record = Record(app.name, 2 * self._cores, self._cores, "")
-        return spark_query.start(self._spark, job_of(plan, record, app.log, until=until, bounds=Bounds(rows)), checkpoint)
+        bounds = Bounds(rows, quick=self.settings.quick_rows)
+        return spark_query.start(self._spark, job_of(plan, record, app.log, until=until, bounds=bounds), checkpoint)
 
 
 def _run(app: hr.App, query: StreamingQuery, result: pl.DataFrame, peak: float) -> Run:

@@ -23,9 +23,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 USERS, RECORDS = 17, 400
 
 
-def shop(home: Path) -> hr.App:
+def shop(home: Path, quick_rows: int) -> hr.App:
     """Facts of the stream, a table of the first level, and a second level that kills its own worker."""
-    app, died = hr.App("shop", settings=Settings(home=home, master="local[2]")), home / "died"
+    app, died = hr.App("shop", settings=Settings(home=home, master="local[2]", quick_rows=quick_rows)), home / "died"
     columns = "user string, n int, at timestamp"
     app.log.create_topic("clicks", partitions=4, schema=columns, key="user", time="at")
     clicks = app.stream("clicks", columns, key="user", time="at", watermark=hr.bounded("0s", idle="1 minute"))
@@ -46,8 +46,9 @@ def shop(home: Path) -> hr.App:
     return app
 
 
-def test_a_worker_that_dies_behind_a_level_lets_it_write_nothing_twice(tmp_path: Path) -> None:
-    app = shop(tmp_path)
+@pytest.mark.parametrize("quick_rows", [0, RECORDS], ids=["several tasks", "one task"])
+def test_a_worker_that_dies_behind_a_level_lets_it_write_nothing_twice(tmp_path: Path, quick_rows: int) -> None:
+    app = shop(tmp_path, quick_rows)
     assert output_stages(compiled(app.plan(), 4)) == {"facts": 1, "counts": 1, "later": 3}
     records = [(f"u{n * n % USERS}", n) for n in range(RECORDS)]
     with app.log.producer(acks="all") as producer:

@@ -75,7 +75,7 @@ def test_a_key_stays_with_the_process_that_has_its_state_in_memory(tmp_path: Pat
     def who(event: Any, _state: Any) -> Any:
         yield {"key": event.key, "process": os.getpid()}
 
-    app = hr.App("staying", settings=Settings(home=tmp_path, master="local[2]"))
+    app = hr.App("staying", settings=Settings(home=tmp_path, master="local[2]", quick_rows=0))
     records = app.stream("records", "key int, at timestamp", key="key", time="at", watermark=hr.bounded("1s"))
     seen = records.process(who, by="key", state="nothing int", returns="key int, process int", ttl="1 hour")
     # What Spark evaluates of a task's rows has processes at work at the same time.

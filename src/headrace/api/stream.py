@@ -17,7 +17,6 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike, quoted
 from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration
-from headrace.core.errors import PlanError
 from headrace.core.where import caller, says_where
 from headrace.plan.building import aggregating, keyed, stateless
 from headrace.plan.building.processing import ProcessArguments, process

@@ -52,6 +52,9 @@ class Settings:
     epoch_seconds: float = 10.0
     """About how long an epoch should take: one that takes longer lets the next take in fewer records, down to 1,000 of a stream."""
 
+    quick_rows: int = 10_000
+    """An epoch with at most so many records runs in one task, which is quicker for small ones; 0 to run every epoch in several."""
+
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least severe message that Headrace logs."""
 
@@ -71,6 +74,8 @@ class Settings:
             raise SettingsError(f"driver_memory = {self.driver_memory!r} is not an amount of memory", hint='write "512m" or "4g"')
         if not self.epoch_seconds > 0:
             raise SettingsError(f"epoch_seconds = {self.epoch_seconds} is no time", hint="give a number of seconds above zero")
+        if self.quick_rows < 0:
+            raise SettingsError(f"quick_rows = {self.quick_rows} is below zero", hint="give 0 to run every epoch in several tasks, or more")
         if self.epoch_bytes < 1:
             raise SettingsError(f"epoch_bytes = {self.epoch_bytes} lets no record in", hint="give a whole number above zero")
 

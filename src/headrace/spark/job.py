@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -18,6 +19,13 @@ from headrace.plan.watermarks import Watermark
 if TYPE_CHECKING:
     # Processes that only plan epochs would otherwise load all operators and their libraries.
     from headrace.engine.program.program import Program
+
+
+@lru_cache(maxsize=4)
+def _unpacked(content: bytes) -> Program:
+    """A program from its bytes; a worker gets the same ones in every epoch."""
+    found: Program = cloudpickle.loads(content)
+    return found
 
 
 class Packed:
@@ -36,8 +44,7 @@ class Packed:
     def program(self) -> Program:
         if self._program is None:
             assert self._content is not None
-            self._program = cloudpickle.loads(self._content)
-        assert self._program is not None
+            self._program = _unpacked(self._content)
         return self._program
 
     def closing(self, moment: int) -> int:
@@ -83,6 +90,8 @@ class Job:
     """Which run of the job this is: writers of earlier ones are shut out."""
     begins: int = 0
     """The first epoch of outputs that begin with a snapshot."""
+    quick_rows: int = 0
+    """The largest number of records of an epoch that runs in one task; 0 if none does."""
     layout: int = 0
     """Which of the layouts of the state this run has; an accepted change of the app makes another."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,18 @@ from headrace.checkpoint.shard_state import StoredShard, attempted, withdrawn
 from headrace.core import failpoints
 from headrace.engine.accounting import Accounting
 from headrace.engine.level import Shard, operators_of
+from headrace.engine.packet import Packet
 from headrace.engine.program.output_stages import output_stages
+from headrace.engine.route import Result
 from headrace.operators.contract import Recalling
+from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.store import MemoryStore
 from headrace.spark import wire
 from headrace.spark.counted_rows import Inbox, Outbox, check_complete, missing_shards, shards_of
 from headrace.spark.job import Job
 from headrace.spark.stage import Stage, task_number
 from headrace.spark.workers.shard_cache import CachedShard, cached_shards
-from headrace.spark.workers.worker import leave_state, settle
+from headrace.spark.workers.worker import leave_state, retire, settle
 from headrace.spark.writing import Writing
 
 _Line = Row(*wire.SCHEMA.names)
@@ -33,14 +36,16 @@ _Line = Row(*wire.SCHEMA.names)
 class Level(Stage):
     """Runs the operators of one level for each shard, and writes the outputs that nothing later emits to; the rest passes through.
 
-    If nothing is between the level and the sinks, it writes to all of them, and passes nothing on. State is in the job's checkpoint.
+    If nothing is between the level and the sinks, it writes to all of them, and passes nothing on. State is in the job's checkpoint, and in
+    the memory of its process if it `keeps` it there for the next epoch.
     """
 
-    def __init__(self, job: Job, number: int, checkpoint: Path, *, writes: bool) -> None:
+    def __init__(self, job: Job, number: int, checkpoint: Path, *, writes: bool, keeps: bool = True) -> None:
         self.job = job
         self.number = number
         self._checkpoint = checkpoint
         self._writes = writes
+        self._keeps = keeps
         self._operators = operators_of(job.program, number)
         self._names = {name: job.program.stored_as(name) for name in self._operators}
         self._outputs = frozenset(name for name, level in output_stages(job.program).items() if level == number)
@@ -74,32 +79,46 @@ class Level(Stage):
     def step(self, arrived: Sequence[wire.Fields], writing: Writing, outbox: Outbox) -> list[wire.Line]:
         """Run a shard through the epoch on the rows that arrived for it; returns what is to be passed on."""
         shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
-        kept = self._kept(shard, time.epoch - 1)
-        self._recall(kept, shard, time.epoch)
-        failpoints.reach("state.change.before")
         # Packets are decoded for one operator at a time.
-        made = Shard(shard, kept.states, lambda name: kept.stored.blobs(self._names[name].id)).run(
-            self.job.program, lambda name: list(wire.packets(row for row in arrived if row["target"] == name)), time
-        )
-        manifests = {self._names[name].id: state.manifest() for name, state in kept.states.items()}
-        kept.stored.finish(manifests, self._attempt, dict(self._names.values()))
-        cached_shards.keep(self.job.id, self.number, shard, kept)
-        leave_state()
-        failpoints.reach("state.change.after")
-        passing = [row for row in arrived if row["target"] not in self._operators and row["target"] != wire.BEAT]
+        made = self.advance(shard, lambda name: list(wire.packets(row for row in arrived if row["target"] == name)), time)
+        passing = [row for row in arrived if self.passes(row["target"]) and row["target"] != wire.BEAT]
         if self._writes:
             writing.take_rows(passing)
             writing.take(made.packets, made.accounting, time.epoch)
             return []
-        writing.take_rows(row for row in passing if row["target"] in self._outputs)
-        writing.take((packet for packet in made.packets if packet.target in self._outputs), Accounting(), time.epoch)
-        left = [wire.line(row) for row in passing if row["target"] not in self._outputs]
-        going = [packet for packet in made.packets if packet.target not in self._outputs]
+        writing.take_rows(row for row in passing if self.writes(row["target"]))
+        writing.take((packet for packet in made.packets if self.writes(packet.target)), Accounting(), time.epoch)
+        left = [wire.line(row) for row in passing if not self.writes(row["target"])]
+        going = [packet for packet in made.packets if not self.writes(packet.target)]
         return outbox.counted(left) + outbox.lines(going, made.accounting, time, shard)
 
-    def begin(self) -> Writing:
-        """The outputs that a task of this level writes."""
-        return Writing(self.job)
+    def advance(self, shard: int, arrived: Callable[[str], list[Packet]], time: EpochTime) -> Result:
+        """Run the operators of a shard through an epoch, and store their state; `arrived` has the packets of an operator."""
+        kept = self._kept(shard, time.epoch - 1)
+        self._recall(kept, shard, time.epoch)
+        failpoints.reach("state.change.before")
+        made = Shard(shard, kept.states, lambda name: kept.stored.blobs(self._names[name].id)).run(self.job.program, arrived, time)
+        manifests = {self._names[name].id: state.manifest() for name, state in kept.states.items()}
+        kept.stored.finish(manifests, self._attempt, dict(self._names.values()))
+        if self._keeps:
+            cached_shards.keep(self.job.id, self.number, shard, kept)
+            leave_state()
+        else:
+            retire()
+        failpoints.reach("state.change.after")
+        return made
+
+    def passes(self, target: str) -> bool:
+        """Whether what is sent to a target is for no operator of this level."""
+        return target not in self._operators
+
+    def writes(self, target: str) -> bool:
+        """Whether this level writes to an output, or to all that it meets."""
+        return self._writes or target in self._outputs
+
+    def begin(self, task: int | None = None) -> Writing:
+        """The outputs that a task of this level writes; by default the present task."""
+        return Writing(self.job, task)
 
     @property
     def _attempt(self) -> WriterAttempt:

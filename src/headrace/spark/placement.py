@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import count
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from headrace.spark.counted_rows import task_of
@@ -22,8 +22,13 @@ _SEED = 42
 
 def placed(rows: DataFrame, shards: int, tasks: int) -> DataFrame:
     """Rows with the number to group them by."""
+    return rows.withColumn(PLACE, place_of(shards, tasks))
+
+
+def place_of(shards: int, tasks: int) -> Column:
+    """The number by which a row is grouped."""
     numbers = sql.array(*(sql.lit(number) for number in places(shards, tasks)))
-    return rows.withColumn(PLACE, sql.element_at(numbers, sql.col("shard") + 1))
+    return sql.element_at(numbers, sql.col("shard") + 1)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.engine.program.program import Program
+from headrace.spark.epoch_tasks import EpochTasks
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel
@@ -20,6 +22,7 @@ from headrace.spark.placement import PLACE, placed
 from headrace.spark.schema import DDL
 from headrace.spark.session import on_cluster
 from headrace.spark.source import job_source
+from headrace.spark.stages_of_tasks import StagesOfTasks, level_workers, workers_apart
 from headrace.spark.transformation import transformed
 from headrace.spark.writing import Written
 
@@ -29,10 +32,34 @@ _SHARING = "spark.sql.subexpressionElimination.enabled"
 def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     """Start a job, or continue it where its checkpoint says it stopped."""
     program = job.program
+    if not _may_be_quick(spark, program):
+        job = replace(job, quick_rows=0)
     spark.dataSource.register(job_source(job, checkpoint))
-    rows = _cut(spark, spark.readStream.format("headrace").load(), job, 0)
-    levels = program.levels
+    rows = spark.readStream.format("headrace").load()
+    if job.quick_rows:
+        writer = rows.writeStream.foreachBatch(EpochTasks(checkpoint, StagesOfTasks(spark, job, checkpoint).after))
+    else:
+        # Everything is written at the end of the stages.
+        writer = _stages(spark, rows, job, checkpoint).writeStream.format("noop")
+    writer = writer.outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
+    writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
+    with _errors_apart(spark, needed=bool(program.cuts)):
+        try:
+            return writer.start()
+        except AnalysisException as error:
+            raise _refused(program, error) from error
+
+
+def _may_be_quick(spark: SparkSession, program: Program) -> bool:
+    """Whether all of an epoch can run in one task: Spark evaluates no step, and is on this machine."""
+    return not program.cuts and not on_cluster(spark) and program.shards > 1
+
+
+def _stages(spark: SparkSession, rows: DataFrame, job: Job, checkpoint: Path) -> DataFrame:
+    """What is left of the rows of the source after all stages of an epoch: nothing."""
+    levels, program = job.program.levels, job.program
     cut_last = any(cut.level == levels for cut in program.cuts.values())
+    rows = _cut(spark, rows, job, 0)
     for level in range(1, levels + 1):
         writes = level == levels and not cut_last
         rows = _level(spark, rows, Level(job, level, checkpoint, writes=writes))
@@ -42,14 +69,7 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
         rows = _met(rows, job)
     if cut_last or not levels:
         rows = rows.mapInArrow(Written(job, alone=bool(levels)), DDL)
-    # Everything has been written by now.
-    writer = rows.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
-    writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
-    with _errors_apart(spark, needed=bool(program.cuts)):
-        try:
-            return writer.start()
-        except AnalysisException as error:
-            raise _refused(program, error) from error
+    return rows
 
 
 def _level(spark: SparkSession, rows: DataFrame, level: Level) -> DataFrame:
@@ -60,7 +80,7 @@ def _level(spark: SparkSession, rows: DataFrame, level: Level) -> DataFrame:
             .groupBy(PLACE)
             .transformWithState(PlacedLevel(level), DDL, "append", "none")
         )
-    with _workers_apart(spark, f"level {level.number}"):
+    with workers_apart(spark, level_workers(level.number)):
         return _met(rows, level.job).mapInArrow(level, DDL)
 
 
@@ -92,20 +112,6 @@ def _refused(program: Program, error: AnalysisException) -> Exception:
         hint="filter, select, explode and join with tables at rest in it; aggregate with window(...) or group(...) behind it",
         where=functions[0].where,
     )
-
-
-@contextmanager
-def _workers_apart(spark: SparkSession, kind: str) -> Iterator[None]:
-    """A stage declared here has Python processes of its own, so that no other task keeps it from the state in their memory.
-
-    Spark has a separate daemon for each environment.
-    """
-    environment = spark.sparkContext.environment
-    environment["HEADRACE_WORKERS"] = kind
-    try:
-        yield
-    finally:
-        del environment["HEADRACE_WORKERS"]
 
 
 @contextmanager

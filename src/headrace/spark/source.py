@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from headrace.core.files.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.engine.planning.epoch_size import EPOCH_ROWS, EpochSize
 from headrace.engine.planning.planner import Ends
+from headrace.engine.planning.quick_epochs import ONE, QuickEpochs
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark.job import Job
 from headrace.spark.read_shares import balanced
@@ -37,13 +39,22 @@ class ReaderTask(InputPartition):
         super().__init__((place, tuple(ranges), time, dict(limits)))
 
 
+class WholeEpoch(InputPartition):
+    """A small epoch in one task, which does everything."""
+
+    def __init__(self, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
+        super().__init__((tuple(ranges), time, dict(limits)))
+
+
 class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans epochs on the driver and reads them in tasks."""
 
     def __init__(self, job: Job, checkpoint: Path | None = None) -> None:
         self._job = job
         self._planner = job.planner()
+        self._checkpoint = checkpoint
         self._journal = None if checkpoint is None else Journal(checkpoint)
+        self._quick = QuickEpochs(job.quick_rows)
         self._target: Ends | None = None
         self._moment: int | None = None
         self._size = None if job.rows_per_epoch is None else EpochSize(job.epoch_seconds, job.rows_per_epoch)
@@ -69,13 +80,15 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         again = self._job.planned.get(before.epoch + 1)
         if again is not None:
             return again.to_json()
-        rows = self._bounded(before.epoch, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        took = self._measured(before.epoch)
+        rows = self._bounded(before.epoch, took, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
         now = self._job.clock.now() if self._moment is None else self._moment
         plan = self._planner.next(before, now, rows, self._target)
         if plan is before:
             return start
-        taken = max((_records(plan, before, name) for name in plan.positions), default=0)
-        self._begun = (plan.epoch, taken, time.monotonic())
+        taken = [_records(plan, before, name) for name in plan.positions]
+        plan = replace(plan, tasks=self._quick.tasks(sum(taken), None if took is None else took[1]))
+        self._begun = (plan.epoch, max(taken, default=0), time.monotonic())
         # The first epoch of a run starts workers, too: it says nothing of its records.
         self._first = plan.epoch if self._first is None else self._first
         failpoints.reach("source.plan.after")
@@ -89,8 +102,10 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.check(plan)
         if self._journal is not None:
             self._journal.sync(OFFSETS, plan.epoch)
-        shares = balanced(plan.ranges(before), self._job.tasks)
         moment = plan.time(before)
+        if plan.tasks == ONE and self._job.quick_rows:
+            return [WholeEpoch(plan.ranges(before), moment, plan.limits)]
+        shares = balanced(plan.ranges(before), self._job.tasks)
         return [ReaderTask((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
 
     def commit(self, end: Offset) -> None:
@@ -99,17 +114,20 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, position in self._known(end).positions.items():
             self._job.inputs[name].done(position)
 
-    def _bounded(self, epoch: int, rows: int | None) -> int | None:
+    def _measured(self, epoch: int) -> tuple[int, float] | None:
+        """The records of the last epoch and its seconds, if it was planned just before: otherwise the job may have been idle since."""
+        begun, self._begun = self._begun, None
+        return (begun[1], time.monotonic() - begun[2]) if begun is not None and begun[0] == epoch != self._first else None
+
+    def _bounded(self, epoch: int, took: tuple[int, float] | None, rows: int | None) -> int | None:
         """The most records that the next epoch takes in of a stream, by how long the one before it took."""
         if self._size is None or rows is None:
             return rows
-        if self._begun is not None and self._begun[0] == epoch != self._first:
+        if took is not None:
             before = self._size.rows
-            chosen = self._size.after(self._begun[1], time.monotonic() - self._begun[2])
+            chosen = self._size.after(*took)
             if chosen != before and self._shown is not None:
                 replace_text(self._shown, json.dumps({"rows": chosen, "why": self._size.why, "epoch": epoch}))
-        # It may have been idle since: only an epoch that was planned just before is measured.
-        self._begun = None
         return min(rows, self._size.rows)
 
     def _known(self, offset: Offset) -> EpochPlan:
@@ -120,11 +138,17 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Only tasks read: a process that plans epochs need not load the readers.
         from headrace.spark.reading import batch_of
 
-        place, ranges, moment, limits = partition.value
-        failpoints.reach("source.read.before")
-        batch = batch_of(self._job, ranges, moment, limits, place)
-        failpoints.reach("source.read.after")
-        yield batch
+        if isinstance(partition, WholeEpoch):
+            yield self._whole(*partition.value)
+        else:
+            place, ranges, moment, limits = partition.value
+            yield batch_of(self._job, ranges, moment, limits, place)
+
+    def _whole(self, ranges: Sequence[Range], moment: EpochTime, limits: Mapping[str, int]) -> pa.RecordBatch:
+        from headrace.spark.quick import QuickEpoch
+
+        assert self._checkpoint is not None, "an epoch in one task keeps its state in the checkpoint"
+        return QuickEpoch(self._job, self._checkpoint, moment).run(ranges, limits)
 
 
 def _records(plan: EpochPlan, before: EpochPlan, stream: str) -> int:

@@ -34,9 +34,9 @@ class Writing:
     A task is identified by its number: the number of tasks is fixed when a job begins, and each always has the same shards.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, task: int | None = None) -> None:
         self._job = job
-        self._task = task_number()
+        self._task = task_number() if task is None else task
         self.repeated = False
         """Whether an output had the epoch already, from an earlier attempt."""
         self._epoch: int | None = None

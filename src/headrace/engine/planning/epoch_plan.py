@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headrace.engine.planning.input import Position
+from headrace.engine.planning.quick_epochs import SEVERAL
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.watermark import StreamTime
 
@@ -53,10 +54,12 @@ class EpochPlan:
     """Where partitions begin that were not there before: retention may have taken their first records already."""
     snapshots: Mapping[str, Position] = field(default_factory=dict)
     """Where inputs that streams wait for were when the job first started; only those that are not read so far."""
+    tasks: str = SEVERAL
+    """Whether the epoch runs in one task or in several (`quick_epochs.py`)."""
 
     def following(self, now: int) -> EpochPlan:
         """The next epoch, with no records and no other watermark."""
-        return replace(self, epoch=self.epoch + 1, idle=False, clock=max(self.clock, now), begun={})
+        return replace(self, epoch=self.epoch + 1, idle=False, clock=max(self.clock, now), begun={}, tasks=SEVERAL)
 
     def limited(self, streams: Collection[str]) -> EpochPlan:
         """The same epoch for a version of the app that reads only some of its streams."""
@@ -105,6 +108,7 @@ class EpochPlan:
             "limits": dict(self.limits),
             "ended": self.ended,
             **{name: _texts(positions) for name, positions in rare.items() if positions},
+            **({"tasks": self.tasks} if self.tasks else {}),
         }
 
     @classmethod
@@ -122,6 +126,7 @@ class EpochPlan:
             ended=content["ended"],
             begun=_numbers(content.get("begun", {})),
             snapshots=_numbers(content.get("snapshots", {})),
+            tasks=content.get("tasks", SEVERAL),
         )
 
 

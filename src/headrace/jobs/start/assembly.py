@@ -26,6 +26,8 @@ class Bounds:
     rows: int | None = None
     bytes: int | None = None
     seconds: float = 10.0
+    quick: int = 0
+    """The largest number of records of an epoch that runs in one task; 0 if none does."""
 
 
 UNBOUNDED = Bounds()
@@ -46,6 +48,7 @@ def job_of(  # noqa: PLR0913 - one option for each thing a run is given
         tasks=record.tasks,
         rows_per_epoch=bounds.rows,
         epoch_seconds=bounds.seconds,
+        quick_rows=bounds.quick,
         until=until,
         clock=log.clock,
         layout=record.layout,

@@ -81,7 +81,8 @@ class JobRun:
             watermarks = {source.name: source.watermark for source in plan.sources}
             observer = Observer(start.inputs, watermarks, hot_keys=lambda: hot_keys(log, plan.name), missed=self._missed)
             attempt = Attempt(plan, log, self._place, self._stop_asked, self._begins, lambda observer: self._look(observer, show, recorder))
-            bounds = Bounds(rows_per_epoch or ROWS_PER_EPOCH, self._settings.epoch_bytes, self._settings.epoch_seconds)
+            settings = self._settings
+            bounds = Bounds(rows_per_epoch or ROWS_PER_EPOCH, settings.epoch_bytes, settings.epoch_seconds, settings.quick_rows)
             while not (self._stop_asked.is_set() or self._ended(attempt, observer, until, bounds)):
                 pass
             observer.stand_at(self._place.committed_plan())

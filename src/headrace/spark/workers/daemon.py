@@ -27,7 +27,7 @@ from pyspark.daemon import manager, worker
 from pyspark.serializers import SpecialLengths
 from pyspark.util import enable_faulthandler
 
-from headrace.spark.workers.worker import left_state
+from headrace.spark.workers.worker import left_state, retired
 
 _NUMBER = struct.Struct(">i")
 # The beginning of a task: the kind of message, its length, and the number of the task in its stage.
@@ -207,7 +207,7 @@ def _work(channel: socket.socket) -> int:
             return 0
         with socket.socket(fileno=passed[0]) as spark:
             code = worker(spark, True)
-        if code:
+        if code or retired():
             channel.send(_ENDED)
             return 0
         # At once: the next task may come right after Spark has seen the end of this one.

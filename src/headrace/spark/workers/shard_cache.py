@@ -45,6 +45,11 @@ class ShardCache(Generic[_Kept]):
         self._jobs.setdefault(job, {})[level, shard] = kept
         self._used_at[job] = now
 
+    def drop(self, job: str) -> bool:
+        """Evict all shards of a job; returns whether there were any."""
+        self._used_at.pop(job, None)
+        return bool(self._jobs.pop(job, None))
+
     def __len__(self) -> int:
         """The number of jobs with cached shards."""
         return len(self._jobs)

@@ -6,6 +6,7 @@ import gc
 from functools import cache
 
 _left: list[bool] = []
+_retired: list[bool] = []
 
 
 @cache
@@ -28,3 +29,13 @@ def left_state() -> bool:
     left = bool(_left)
     _left.clear()
     return left
+
+
+def retire() -> None:
+    """Let this process end after its task: it has dropped much state, and memory that was used once is kept by its allocators."""
+    _retired.append(True)
+
+
+def retired() -> bool:
+    """Whether the task that has just ended was the last one of this process."""
+    return bool(_retired)

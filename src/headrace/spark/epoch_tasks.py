@@ -1,0 +1,37 @@
+"""The tasks of each epoch of a query: its plan says whether there is one or several, and Spark gets a plan of its own for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from headrace.checkpoint.epoch_files import stored_plan
+from headrace.checkpoint.journal import OFFSETS, entry
+from headrace.core.errors import JobError
+from headrace.engine.planning.quick_epochs import LAST_OF_SEVERAL, ONE
+
+
+class EpochTasks:
+    """Runs the batches of a query. `several` makes the stages of an epoch in several tasks, which keep its state in memory or not.
+
+    The source has stored the plan of the epoch before Spark asks for its tasks.
+    """
+
+    def __init__(self, checkpoint: Path, several: Callable[[DataFrame, bool], DataFrame]) -> None:
+        self._checkpoint, self._several = checkpoint, several
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        tasks = stored_plan(entry(self._checkpoint, OFFSETS, batch)).tasks
+        if tasks != ONE:
+            _performed(self._several(rows, tasks != LAST_OF_SEVERAL))
+        elif (found := _performed(rows)) != 1:
+            # Several tasks would have sent more rows: each shard gets one at least.
+            raise JobError(f"epoch {batch + 1} in one task returned {found} rows, not 1", why="it is not certain that all of it is written")
+
+
+def _performed(rows: DataFrame) -> int:
+    """Run the stages behind some rows; gives the number of rows that come out. A sink of Spark's would be planned for every batch."""
+    counted: int = rows._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - what Spark's own sinks do, without a plan
+    return counted
