@@ -45,7 +45,8 @@ class Size:
 
 
 FULL = Size(seconds=300, warm=60, warm_seconds=60, everything=True)
-QUICK = Size(seconds=8, warm=10, warm_seconds=5, everything=False)
+# A burst takes some twenty seconds: a shorter wait would find none at the second rate.
+QUICK = Size(seconds=8, warm=10, warm_seconds=15, everything=False)
 
 
 @dataclass(frozen=True)
