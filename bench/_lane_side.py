@@ -110,7 +110,8 @@ class LaneSide:
         plan = app.plan()
         create_outputs(app.log, plan, self._cores)
         record = Record(app.name, 2 * self._cores, self._cores, "")
-        bounds = Bounds(rows, quick=self.settings.quick_rows)
+        # As `App.run` does for a run to an end: its epochs are large.
+        bounds = Bounds(rows, quick=0 if until else self.settings.quick_rows)
         return spark_query.start(self._spark, job_of(plan, record, app.log, until=until, bounds=bounds), checkpoint)
 
 

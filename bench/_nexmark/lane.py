@@ -80,6 +80,6 @@ class Lane:
         record = Record(app.name, 2 * self._cores, self._cores, "")
         before, began = cpu_seconds(), time.perf_counter()
         with tempfile.TemporaryDirectory() as checkpoint:
-            job = job_of(plan, record, app.log, until="end", bounds=Bounds(self._rows, quick=self._settings.quick_rows))
+            job = job_of(plan, record, app.log, until="end", bounds=Bounds(self._rows))
             spark_query.start(self._spark, job, Path(checkpoint)).awaitTermination()
         return Spent(cpu_seconds() - before, time.perf_counter() - began)

@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 import headrace as hr
 from headrace.connectors.output import Changes, Writer
 from headrace.core.columns.schema import schema
+from headrace.engine.planning.quick_epochs import ONE, SEVERAL
+from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.listing import jobs_of
 from headrace.jobs.repair import repair
 
@@ -151,11 +153,24 @@ def test_what_a_worker_could_not_do_is_told_as_an_error_of_ours(spark: SparkSess
     assert (listed.state, listed.last_error, listed.lag) == ("failed", stopped.value.fact, 1)
 
 
+@pytest.mark.parametrize(("records", "tasks"), [(3, ONE), (4, SEVERAL)])
+def test_a_run_to_an_end_with_more_to_read_than_one_task_is_for_has_several(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int, tasks: str
+) -> None:
+    monkeypatch.setenv("HEADRACE_QUICK_ROWS", "3")
+    app = declared(tmp_path)
+    send(app, *(("/a", 1) for _ in range(records)))
+    app.run(until="caught-up")
+    plan = JobDirectory(tmp_path, app.name).committed_plan()
+    assert plan is not None
+    assert plan.tasks == tasks
+
+
 def _run_without_making_topics(app: hr.App) -> Any:
-    from headrace.jobs.start import attempt
+    from headrace.jobs.start import query_stages
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attempt, "create_outputs", lambda *_: [])
+        patch.setattr(query_stages, "create_outputs", lambda *_: [])
         return app.run(until="caught-up")
 
 
