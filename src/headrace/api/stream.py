@@ -11,7 +11,6 @@ from headrace.api.arguments import Namer, node_of
 from headrace.api.joining import AsOf, JoinOptions, Near, Within, as_of, interval_join, join
 from headrace.api.lookups import Calls, Wanted, looked_up
 from headrace.api.matching import Sought, matched
-from headrace.api.scoring import Scored, scored
 from headrace.core import html
 from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike, quoted
@@ -20,6 +19,7 @@ from headrace.core.durations import Duration
 from headrace.core.where import caller, says_where
 from headrace.plan.building import aggregating, keyed, stateless
 from headrace.plan.building.processing import ProcessArguments, process
+from headrace.plan.building.scoring import ScoreArguments, score
 from headrace.plan.building.step_place import StepPlace
 from headrace.plan.building.tops import TopArguments, top
 from headrace.plan.joins.join import INNER, On
@@ -260,9 +260,8 @@ class Stream:
         It may also be a table with the columns `version` and `model`, the contents of ONNX files. The row with the greatest version is in
         force from the epoch in which it arrives, which stays the same when the epoch is repeated; `version=` names a column for it.
         """
-        at = caller()
         used = node_of(model, f"score() of {self.name!r} with one", self.namer) if isinstance(model, Table) else model
-        return Stream(self.namer, scored(self.node, self.namer, Scored(used, inputs, output, returns, version), at))
+        return Stream(self.namer, score(self.after(), ScoreArguments(used, inputs, output, returns, version)))
 
     @says_where
     def to_table(self, key: Names, *, ttl: Duration | None = None, name: str | None = None) -> Table:
