@@ -10,7 +10,6 @@ import pyarrow as pa
 from headrace.api.arguments import Namer, node_of
 from headrace.api.joining import AsOf, JoinOptions, Near, Within, as_of, interval_join, join
 from headrace.api.lookups import Calls, Wanted, looked_up
-from headrace.api.matching import Sought, matched
 from headrace.core import html
 from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike, quoted
@@ -18,6 +17,7 @@ from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration
 from headrace.core.where import caller, says_where
 from headrace.plan.building import aggregating, keyed, stateless
+from headrace.plan.building.matching import MatchArguments, match
 from headrace.plan.building.processing import ProcessArguments, process
 from headrace.plan.building.scoring import ScoreArguments, score
 from headrace.plan.building.step_place import StepPlace
@@ -244,9 +244,8 @@ class Stream:
         `after` says where the search goes on: "past last row", "next row", "first B" or "last B". `rows="all"` emits every row of a match.
         `skip="others"` passes over records that do not fit. docs/patterns.md has the language.
         """
-        at = caller()
-        sought = Sought(by, pattern, define or {}, within, measures or {}, where, after, rows, skip)
-        return Stream(self.namer, matched(sought, self.node, self.namer, at))
+        asked = MatchArguments(by, pattern, define or {}, within, measures or {}, where, after, rows, skip)
+        return Stream(self.namer, match(self.after(), asked))
 
     @says_where
     def score(

@@ -1,4 +1,4 @@
-"""The arguments of `stream.match(...)`, read and checked."""
+"""The step that finds a pattern, built from the texts of the pattern, its conditions and its measures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer
 from headrace.core.columns.names import Names
 from headrace.core.durations import Duration, duration
-from headrace.core.errors import PlanError
-from headrace.plan.building.step_place import columns_of, refuse_twice
+from headrace.plan.building.step_place import StepPlace, refuse_twice
 from headrace.plan.expressions.syntax.problems import unknown_name
-from headrace.plan.nodes import Node
 from headrace.plan.patterns.formulas import Scope, parse_condition, parse_formula
 from headrace.plan.patterns.grammar import parse_pattern
 from headrace.plan.patterns.match import ALL, EVIDENCE, NEXT_ROW, ONE, OTHERS, PAST_LAST, PLACES, TO_FIRST, TO_LAST, After, Match, Pattern
@@ -21,28 +18,27 @@ from headrace.plan.patterns.parts import Absent, PatternPart, Variable
 
 
 @dataclass(frozen=True)
-class Sought:
-    """A pattern as the user wrote it."""
+class MatchArguments:
+    """The arguments of `match`: the key, the pattern, its conditions and measures, and which rows a match emits."""
 
     by: Names
     pattern: str
     define: Mapping[str, str]
     within: Duration | None
     measures: Mapping[str, str]
-    where: str | None
-    after: str
-    rows: str
-    skip: str | None
+    where: str | None = None
+    after: str = PAST_LAST
+    rows: str = ONE
+    skip: str | None = None
 
 
-def matched(asked: Sought, node: Node, namer: Namer, at: str | None) -> Match:
-    """The step that finds a pattern."""
-    by = columns_of(asked.by, node, "match by")
-    root = parse_pattern(asked.pattern, at)
-    _refuse_words(asked, node, at)
+def match(after: StepPlace, asked: MatchArguments) -> Match:
+    by = after.columns_of(asked.by, "match by")
+    root = parse_pattern(asked.pattern, after.at)
+    _refuse_words(after, asked)
     names = tuple(dict.fromkeys(part.name for part in root.walk() if isinstance(part, Variable | Absent) and part.name is not None))
-    scope = Scope(node.columns, names, namer.aggregates, at)
-    _refuse_names(asked, scope, at)
+    scope = Scope(after.columns, names, after.names.aggregates, after.at)
+    _refuse_names(after, asked, scope)
     defined = tuple(
         (variable, parse_condition(text, replace(scope, current=variable), f"define of {name}"))
         for name, text in asked.define.items() if (variable := scope.variable(name)) is not None
@@ -52,57 +48,54 @@ def matched(asked: Sought, node: Node, namer: Namer, at: str | None) -> Match:
     pattern = Pattern(asked.pattern, root, defined, duration(asked.within), asked.skip == OTHERS, where)
     over = replace(scope, all_rows=asked.rows == ALL)
     measures = tuple((name, parse_formula(text, over)) for name, text in asked.measures.items())
-    shown = list(node.columns) if asked.rows == ALL else [node.columns.field(name) for name in by]
+    shown = list(after.columns) if asked.rows == ALL else [after.columns.field(name) for name in by]
     columns = pa.schema([*shown, *(pa.field(name, formula.typed.type) for name, formula in measures), pa.field(EVIDENCE, PLACES)])
-    refuse_twice(columns, at)
-    after = _after(asked.after, root, scope, at)
-    return Match(namer.step_name(f"{node.name}.match"), columns, at, node, by, pattern, measures, after, asked.rows)
+    refuse_twice(columns, after.at)
+    goes_on = _goes_on(after, asked.after, root, scope)
+    return Match(after.called("match"), columns, after.at, after.node, by, pattern, measures, goes_on, asked.rows)
 
 
-def _refuse_words(asked: Sought, node: Node, at: str | None) -> None:
+def _refuse_words(after: StepPlace, asked: MatchArguments) -> None:
     if asked.within is None:
-        raise PlanError(
-            f"match() of {node.name!r} has no within",
+        raise after.refused(
+            f"match() of {after.node.name!r} has no within",
             why="rows that may still become a match would be kept for ever",
             hint='say how far its first and last row may be apart: within="5 minutes"',
-            where=at,
         )
     if asked.rows not in (ONE, ALL):
-        raise PlanError(f"rows={asked.rows!r} is not known", hint='"one" row a match, or "all" of its rows', where=at)
+        raise after.refused(f"rows={asked.rows!r} is not known", hint='"one" row a match, or "all" of its rows')
     if asked.skip not in (None, OTHERS):
-        raise PlanError(
-            f"skip={asked.skip!r} is not known", hint='"others" passes over rows that do not fit; leave it out otherwise', where=at
-        )
+        raise after.refused(f"skip={asked.skip!r} is not known", hint='"others" passes over rows that do not fit; leave it out otherwise')
 
 
-def _refuse_names(asked: Sought, scope: Scope, at: str | None) -> None:
+def _refuse_names(after: StepPlace, asked: MatchArguments, scope: Scope) -> None:
     for name in asked.define:
         if scope.variable(name) is None:
             fact, hint = unknown_name("variable", name, scope.variables)
-            raise PlanError(f"define: {fact} in pattern {asked.pattern!r}", hint=hint, where=at)
+            raise after.refused(f"define: {fact} in pattern {asked.pattern!r}", hint=hint)
     lowered = [name.lower() for name in scope.variables]
     twice = next((name for name in scope.variables if lowered.count(name.lower()) > 1), None)
     if twice is not None or len({name.lower() for name in asked.define}) < len(asked.define):
-        raise PlanError(f"variable {twice or 'in define'} is written in two ways", hint="case does not tell variables apart", where=at)
+        raise after.refused(f"variable {twice or 'in define'} is written in two ways", hint="case does not tell variables apart")
     column = next((name for name in scope.columns.names if scope.variable(name) is not None), None)
     if column is not None:
-        raise PlanError(
+        raise after.refused(
             f"{column!r} is a variable of the pattern and a column",
             why=f"{column}.x could be either",
             hint="give the variable another name",
-            where=at,
         )
 
 
-def _after(text: str, root: PatternPart, scope: Scope, at: str | None) -> After:
+def _goes_on(after: StepPlace, text: str, root: PatternPart, scope: Scope) -> After:
+    """The row from which the search goes on after a match."""
     said = str(text).lower().split()
     if said in (PAST_LAST.split(), NEXT_ROW.split()):
         return After(" ".join(said))
     if len(said) != 2 or said[0] not in (TO_FIRST, TO_LAST):
-        raise PlanError(f"after={text!r} is not known", hint='"past last row", "next row", "first B" or "last B"', where=at)
+        raise after.refused(f"after={text!r} is not known", hint='"past last row", "next row", "first B" or "last B"')
     variable = scope.variable(said[1])
     matched = {part.name for part in root.walk() if isinstance(part, Variable)}
     if variable not in matched:
         fact, hint = unknown_name("variable", said[1], sorted(matched))
-        raise PlanError(f"after={text!r}: {fact} with rows in the pattern", hint=hint, where=at)
+        raise after.refused(f"after={text!r}: {fact} with rows in the pattern", hint=hint)
     return After(said[0], variable)
