@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headrace.api.arguments import Namer, node_of
-from headrace.api.joining import AsOf, JoinOptions, Near, Within, as_of, interval_join, join
+from headrace.api.as_of import AsOf
 from headrace.api.lookups import Calls, Wanted, looked_up
 from headrace.core import html
 from headrace.core.columns.names import Names
@@ -17,6 +17,8 @@ from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration
 from headrace.core.where import caller, says_where
 from headrace.plan.building import aggregating, keyed, stateless
+from headrace.plan.building.as_of_joins import as_of_join, versioned_table
+from headrace.plan.building.joins import JoinArguments, Near, Within, interval_join, join
 from headrace.plan.building.matching import MatchArguments, match
 from headrace.plan.building.processing import ProcessArguments, process
 from headrace.plan.building.scoring import ScoreArguments, score
@@ -97,9 +99,8 @@ class Stream:
         Rows without a match leave a left, right or full join when the watermark proves that none can come, and so do picked ones. A key
         with a null matches nothing. A record behind the watermark is late.
         """
-        at, right = caller(), node_of(other, f"join of {self.name!r} with one", self.namer)
-        name = self.namer.step_name(f"{self.name}.join")
-        return Stream(self.namer, interval_join(name, self.node, right, JoinOptions(on, how, suffix, at), Near(within, pick, where)))
+        right = node_of(other, f"join of {self.name!r} with one", self.namer)
+        return Stream(self.namer, interval_join(self.after(), right, JoinArguments(on, how, suffix), Near(within, pick, where)))
 
     @says_where
     def join(  # noqa: PLR0913 - one option for each part of the question
@@ -117,14 +118,12 @@ class Stream:
         """
         from headrace.api.answers import Answers
 
-        at = caller()
+        after, asked = self.after(), JoinArguments(on, how, suffix, broadcast, ttl, wait)
+        right = node_of(table, f"join of {self.name!r} with one", self.namer)
         if isinstance(table, AsOf):
-            node_of(Stream(table.namer, table.node), f"join of {self.name!r} with one", self.namer)
-        right = table if isinstance(table, AsOf) else node_of(table, f"join of {self.name!r} with one", self.namer)
-        name = self.namer.step_name(f"{self.name}.join")
-        made = join(name, self.node, right, JoinOptions(on, how, suffix, at, broadcast, ttl, wait))
-        kind = Table if made.changes else Answers if isinstance(table, AsOf) else Stream
-        return kind(self.namer, made)
+            return Answers(self.namer, as_of_join(after, table.versions, asked))
+        made = join(after, right, asked)
+        return Table(self.namer, made) if made.changes else Stream(self.namer, made)
 
     @says_where
     def lookup(  # noqa: PLR0913 - one option for each part of the question
@@ -319,7 +318,7 @@ class Table(Stream):
         passed that time, so the order of arrival changes nothing; `emit` of the join can answer it before. A record that asks for a time
         more than `history` behind the watermark is late, and so is a version behind the watermark.
         """
-        return as_of(self.namer, self.node, column, history, caller())
+        return AsOf(self.namer, versioned_table(self.node, column, history, caller()))
 
     def _like(self, node: Node) -> Stream:
         return Table(self.namer, node)
