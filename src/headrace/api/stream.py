@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from headrace.api.arguments import Namer, node_of
 from headrace.api.as_of import AsOf
-from headrace.api.lookups import Calls, Wanted, looked_up
 from headrace.core import html
 from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike, quoted
@@ -19,6 +18,7 @@ from headrace.core.where import caller, says_where
 from headrace.plan.building import aggregating, keyed, stateless
 from headrace.plan.building.as_of_joins import as_of_join, versioned_table
 from headrace.plan.building.joins import JoinArguments, Near, Within, interval_join, join
+from headrace.plan.building.lookups import Calls, LookupArguments, lookup
 from headrace.plan.building.matching import MatchArguments, match
 from headrace.plan.building.processing import ProcessArguments, process
 from headrace.plan.building.scoring import ScoreArguments, score
@@ -145,7 +145,8 @@ class Stream:
         The answers of an epoch are stored with it: an epoch that is repeated after a crash does not ask again.
         """
         calls = Calls(timeout, parallel, batch, retries, backoff)
-        return Stream(self.namer, looked_up(self.node, self.namer, Wanted(function, on, returns, how, cache, calls), name, caller()))
+        asked = LookupArguments(function, on, schema_of(returns), how, cache, calls)
+        return Stream(self.namer, lookup(self.after(), asked, name))
 
     @says_where
     def late(self) -> Stream:
