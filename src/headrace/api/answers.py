@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headrace.api.stream import Stream
-from headrace.core.columns.names import Names, listed
-from headrace.core.errors import PlanError
-from headrace.core.where import says_where
+from headrace.core.columns.names import Names
+from headrace.core.where import caller, says_where
+from headrace.plan.building.as_of_joins import answered_early
 from headrace.plan.joins.as_of import AsOfJoin
-from headrace.plan.nodes import column
 
 
 class Answers(Stream):
@@ -24,18 +21,4 @@ class Answers(Stream):
         The early answer is the version that is known at the end of the record's epoch. If an earlier or later version turns out to be the
         valid one, the early answer is retracted and replaced; with `how="inner"` it may come only then. `key` identifies a record.
         """
-        if early is not True:
-            raise PlanError(
-                f"emit(early={early!r}) of {self.name!r}",
-                why="a record is answered at once and once more when the watermark proves the answer, not in between",
-                hint='emit(early=True, key="id"), or leave emit out to get the proved answer only',
-            )
-        if not listed(key):
-            raise PlanError(
-                f"emit(early=True) of {self.name!r} has no key",
-                why="which record an answer corrects would not be known",
-                hint='name the columns that identify a record: emit(early=True, key="id")',
-            )
-        for name in listed(key):
-            column(self.node.sides.left, name, "emit by")
-        return Stream(self.namer, replace(self.node, early=listed(key)))
+        return Stream(self.namer, answered_early(self.node, early, key, caller()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
+from headrace.core.errors import PlanError
 from headrace.plan.building.joins import JoinArguments, refuse_broadcast
 from headrace.plan.building.step_place import StepPlace
 from headrace.plan.joins.as_of import AsOfJoin, versioned
@@ -32,3 +34,24 @@ def as_of_join(after: StepPlace, right: VersionedTable, asked: JoinArguments) ->
     sides = asked.sides(after, right.node.input)
     column(after.node, right.moment, "as of")
     return AsOfJoin(name, sides.columns, after.at, sides, right.node, right.moment, right.history)
+
+
+def answered_early(join: AsOfJoin, early: bool, key: Names, at: str | None) -> AsOfJoin:
+    """The same join, which answers each record at once and corrects the answer; `key` identifies a record."""
+    if early is not True:
+        raise PlanError(
+            f"emit(early={early!r}) of {join.name!r}",
+            why="a record is answered at once and once more when the watermark proves the answer, not in between",
+            hint='emit(early=True, key="id"), or leave emit out to get the proved answer only',
+            where=at,
+        )
+    if not listed(key):
+        raise PlanError(
+            f"emit(early=True) of {join.name!r} has no key",
+            why="which record an answer corrects would not be known",
+            hint='name the columns that identify a record: emit(early=True, key="id")',
+            where=at,
+        )
+    for name in listed(key):
+        column(join.sides.left, name, "emit by")
+    return replace(join, early=listed(key))
