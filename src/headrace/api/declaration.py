@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.api.arguments import node_of
 from headrace.api.stream import Stream, Table
 from headrace.core.columns.names import Names, listed
-from headrace.core.columns.schema import SchemaLike, type_name
+from headrace.core.columns.schema import SchemaLike
 from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
@@ -19,12 +19,12 @@ from headrace.core.where import caller, says_where
 from headrace.plan.aggregates.checked import check_own
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.alerts import Alert
-from headrace.plan.nodes import Node, Source, column
-from headrace.plan.plan import Output, Plan, Sink, View
-from headrace.plan.sinks import check_target, folding_key
-from headrace.plan.source_time import event_time
-from headrace.plan.tables.latest import ToTable
-from headrace.plan.watermarks import Bounded, LossBudget, Watermark
+from headrace.plan.building import outputs, sources
+from headrace.plan.building.sources import SourceArguments
+from headrace.plan.building.step_place import StepPlace
+from headrace.plan.nodes import Node, Source
+from headrace.plan.plan import Output, Plan
+from headrace.plan.watermarks import Watermark
 
 
 class Declaration:
@@ -54,16 +54,10 @@ class Declaration:
         With `align` a job reads it at most so much event time ahead of the slowest other stream that is not idle.
         """
         at = caller()
-        columns, keys, length = schema_of(schema), listed(key), None if align is None else duration(align)
-        moment = None if time is None else event_time(time, name, columns, at)
-        node = Source(name, columns, at, keys, moment, watermark, late, source, length)
-        self._check_source(node)
-        if source is not None:
-            if not hasattr(source, "input"):
-                raise PlanError(
-                    f"source={source!r} of stream {name!r} cannot be read", hint='source=hr.kafka("topic", servers="...")', where=at
-                )
-            source.check(node.columns)
+        columns, length = schema_of(schema), None if align is None else duration(align)
+        if name in self._sources:
+            raise PlanError(f"stream {name!r} is declared twice", hint="declare it once and use it as often as needed", where=at)
+        node = sources.source(name, SourceArguments(columns, key, time, watermark, late, source, length), at)
         self._sources[name] = node
         return Stream(self, node)
 
@@ -72,12 +66,8 @@ class Declaration:
 
         With `source=hr.kafka("users", ...)` that is a compacted topic. Records of a key apply in the order of the topic.
         """
-        at, keys = caller(), listed(key)
-        if not keys or not hasattr(source, "as_table"):
-            raise PlanError(
-                f"table {name!r} has no key, or no source that tells what is removed", hint='key="id", source=hr.kafka(...)', where=at
-            )
-        stream = self.stream(name, schema, key=keys, source=source.as_table(keys))
+        keys = listed(key)
+        stream = self.stream(name, schema, key=keys, source=sources.table_source(name, keys, source, caller()))
         return stream.to_table(keys)
 
     @says_where
@@ -86,21 +76,8 @@ class Declaration:
 
         With a key that lacks columns of the results' own key, the view has the latest result for each value, by event time.
         """
-        at = caller()
-        node = node_of(stream, f"view {name!r}", self)
-        keys = listed(key) or node.keys
-        if not keys:
-            raise PlanError(
-                f"view {name!r}: nothing tells the records of {node.name!r} apart",
-                why="a view has one row a key",
-                hint='make it a table first: stream.to_table(key="...")',
-                where=at,
-            )
-        for part in keys:
-            column(node, part, f"key of view {name!r}")
-        if not node.keys or not set(node.keys) <= set(keys):
-            node = self._latest(node, keys, at)
-        self._output(View(name, node, keys), at)
+        after = StepPlace(self, node_of(stream, f"view {name!r}", self), caller())
+        self._output(outputs.view(after, name, key), after.at)
 
     @says_where
     def sink(self, stream: Stream, target: Any, *, name: str | None = None) -> None:
@@ -108,14 +85,8 @@ class Declaration:
 
         If the target has a key that lacks columns of the results' own key, it gets the latest result for each value, by event time.
         """
-        at, node = caller(), node_of(stream, f"a sink to {target}", self)
-        if name is not None and not isinstance(name, str):
-            raise PlanError(f"a sink to {target} is called {name!r}", hint='give a text: name="alerts"', where=at)
-        called = name or self.step_name(f"{node.name}.sink")
-        key = folding_key(node, check_target(called, node, target, at))
-        if key and not (node.keys and set(node.keys) <= set(key)):
-            node = self._latest(node, key, at)
-        self._output(Sink(called, node, target), at)
+        after = StepPlace(self, node_of(stream, f"a sink to {target}", self), caller())
+        self._output(outputs.sink(after, target, name), after.at)
 
     @says_where
     def aggregate(self, name: str, function: Aggregate) -> None:
@@ -159,51 +130,7 @@ class Declaration:
         """Some rows of a node, for a notebook; None where nothing keeps them."""
         return None
 
-    def _latest(self, node: Node, key: tuple[str, ...], at: str | None) -> ToTable:
-        """Records of one key are on many shards: one shard must decide which is the latest."""
-        return ToTable(self.step_name(f"{node.name}.table"), node.columns, at, node, key, None)
-
     def _output(self, output: Output, at: str | None) -> None:
         if output.name in self._outputs:
             raise PlanError(f"two outputs are called {output.name!r}", hint="give each its own name", where=at)
         self._outputs[output.name] = output
-
-    def _check_source(self, node: Source) -> None:
-        if node.name in self._sources:
-            raise PlanError(
-                f"stream {node.name!r} is declared twice", hint="declare it once and use it as often as needed", where=node.where
-            )
-        for name in node.key:
-            kind = column(node, name, "key").type
-            if pa.types.is_nested(kind):
-                raise PlanError(
-                    f"key {name!r} of stream {node.name!r} is {type_name(kind)}",
-                    why="records are spread and told apart by plain values",
-                    hint="name columns that are no arrays, maps or structs",
-                    where=node.where,
-                )
-        if node.late not in ("side", "drop"):
-            raise PlanError(
-                f"late={node.late!r} is not known", hint='"side" (to the topic <stream>.late) or "drop" (only counted)', where=node.where
-            )
-        if node.watermark is not None and node.time is None:
-            raise PlanError(
-                f"stream {node.name!r} has a watermark but no time", hint="say where the event time is: time=", where=node.where
-            )
-        if node.time is not None:
-            self._check_watermark(node)
-
-    def _check_watermark(self, node: Source) -> None:
-        if node.watermark is not None and not isinstance(node.watermark, Bounded | LossBudget):
-            raise PlanError(
-                f"watermark={node.watermark!r} of stream {node.name!r} is no watermark",
-                hint='say how late records may be: watermark=hr.bounded("30 seconds")',
-                where=node.where,
-            )
-        if node.watermark is None:
-            raise PlanError(
-                f"stream {node.name!r} has a time but no watermark",
-                why="no window of it would ever close",
-                hint='say how late records may be: watermark=hr.bounded("30 seconds")',
-                where=node.where,
-            )
