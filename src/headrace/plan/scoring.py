@@ -133,5 +133,5 @@ class ScoreByTable(Node):
         return f"score with the newest model of {self.models.name} of {', '.join(self.taken)} as {self.output.name}"
 
     @property
-    def memory(self) -> StateSummary:
+    def state_summary(self) -> StateSummary:
         return StateSummary("the table of models, on every shard", f"as many rows as {self.models.name!r} has")

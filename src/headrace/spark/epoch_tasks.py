@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from multiprocessing.connection import wait
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+from py4j import java_gateway  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
 from headrace.checkpoint.epoch_files import stored_plan
@@ -35,3 +39,16 @@ def _performed(rows: DataFrame) -> int:
     """Run the stages behind some rows; gives the number of rows that come out. A sink of Spark's would be planned for every batch."""
     counted: int = rows._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - what Spark's own sinks do, without a plan
     return counted
+
+
+def accept_at_any_socket() -> None:
+    """Let Py4J wait at a socket whatever its number.
+
+    It uses `select`, which takes numbers below 1,024 only. In a process with more open files its server ends in silence, and the batch that
+    calls it waits for ever.
+    """
+    java_gateway.select = SimpleNamespace(select=_ready)
+
+
+def _ready(reading: list[Any], _writing: list[Any], _failing: list[Any], timeout: float | None = None) -> tuple[list[Any], ...]:
+    return wait(reading, timeout), [], []

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.engine.program.program import Program
-from headrace.spark.epoch_tasks import EpochTasks
+from headrace.spark.epoch_tasks import EpochTasks, accept_at_any_socket
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel
@@ -37,6 +37,7 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     spark.dataSource.register(job_source(job, checkpoint))
     rows = spark.readStream.format("headrace").load()
     if job.quick_rows:
+        accept_at_any_socket()
         writer = rows.writeStream.foreachBatch(EpochTasks(checkpoint, StagesOfTasks(spark, job, checkpoint).after))
     else:
         # Everything is written at the end of the stages.

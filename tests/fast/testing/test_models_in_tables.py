@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from headrace.api.declaration import Declaration
 from headrace.core.errors import HeadraceError
 from headrace.log.target import LogTopic
+from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
 
 RECORDS = "id int, key string, x double"
@@ -99,3 +100,7 @@ def test_a_table_without_versions_or_models_is_refused_where_it_is_written() -> 
 def test_a_version_is_refused_for_a_model_that_is_no_table() -> None:
     with pytest.raises(HeadraceError, match="only the rows of a table have versions"):
         Declaration("refused").stream("records", schema=RECORDS).score(lambda table: table["x"], inputs="x", version="v")
+
+
+def test_explain_says_that_every_shard_has_all_models() -> None:
+    assert "the table of models, on every shard" in str(explained(declared().plan()))
