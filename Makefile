@@ -25,7 +25,7 @@ demo: ## page views counted live, on a page in the browser and in the terminal (
 	@.venv/bin/headrace demo pageviews
 
 # Nothing before the command: a shell between would be taken for the user's by what looks for that.
-test: export HEADRACE_EXAMPLES := all
+test: export HEADRACE_EXAMPLES := half
 # One more than cores: tests with servers and kills wait for most of their time.
 test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: $(axe)
@@ -39,9 +39,9 @@ test-fast: ## the tests without a JVM, with fewer random examples, for the inner
 	@$(pytest) src tests/fast
 
 soak: export HEADRACE_EXAMPLES := soak
-soak: ## the long form of tests of which make test does a part: 20,000 simulated crashes of the log, every scenario in one run
+soak: ## the long form of tests of which make test does a part: all random examples, 20,000 simulated crashes of the log; hours
 	@scripts/setup.sh java
-	@$(pytest) -m soaked
+	@$(pytest) -m "soaked or randomized or hypothesis"
 
 MINUTES := 5
 fuzz: ## the randomized tests with fresh seeds for MINUTES=5; a failure prints the command that repeats it

@@ -19,7 +19,7 @@ from headrace.testing.disk import SimulatedDisk, SimulatedFile
 from headrace.testing.simulation import Simulation, explore, prepared, replay
 from tests.support.examples import seeds, soaked
 
-# In parts, so that each stays far below the time that one test may take: 20,000 runs in `make soak`, 2,000 in `make test`.
+# In parts, so that each stays far below the time that one test may take: 20,000 runs in `make soak`, 1,000 in `make test`.
 PARTS = 4
 RUNS = soaked(5_000, 500)
 FEW = 1_000

@@ -12,7 +12,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, tumbling
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
-from tests.support.examples import ALL, seeds
+from tests.support.examples import INNER_LOOP, seeds
 from tests.support.streams import SCHEMA, START
 
 
@@ -31,7 +31,7 @@ def test_the_top_beside_its_table_follows_every_rise_and_fall(shards: int, per: 
         app.view("places", ranked.group("place", ttl=None).agg(rows="count(*)", score="sum(score)"))
         totals, players = Counter[tuple[str, str | None]](), chance.choice([5, 40, 400])
         with TestDriver(app, shards=shards) as driver:
-            for _ in range(12 if ALL else 5):
+            for _ in range(5 if INNER_LOOP else 12):
                 leaders = [who for who, _ in totals.most_common(chance.randrange(players))] if chance.random() < 0.5 else []
                 others = [(chance.choice("ab"), f"p{chance.randrange(players):03}" if chance.random() < 0.95 else None) for _ in range(60)]
                 sent = [(who, chance.randrange(-40, -5)) for who in leaders] + [(who, chance.randrange(-9, 9) / 4) for who in others]

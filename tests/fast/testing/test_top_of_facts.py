@@ -14,7 +14,7 @@ from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import PlanError
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
-from tests.support.examples import ALL, seeds
+from tests.support.examples import INNER_LOOP, seeds
 from tests.support.streams import START
 
 Row = dict[str, Any]
@@ -67,7 +67,7 @@ def test_the_places_of_facts_are_those_of_all_that_came(shards: int, per: tuple[
         app.view("places", best.group("place", ttl=None).agg(rows="count(*)", prices="count(price)"))
         sent: list[Row] = []
         with TestDriver(app, shards=shards, partitions=2) as driver:
-            for _ in range(10 if ALL else 5):
+            for _ in range(5 if INNER_LOOP else 10):
                 batch = some(chance, chance.randrange(40))
                 sent += batch
                 driver.send("bids", batch)
