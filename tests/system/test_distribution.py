@@ -76,14 +76,14 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     names = set(zipfile.ZipFile(built["wheel"]).namelist())
     beside = {name for name in names if ".dist-info/" in name}
     assert names - beside == {name.removeprefix("src/") for name in files_of("src/headrace")}
-    assert {Path(name).suffix for name in names - beside} == {".py", ".typed", ".lock", ".sh", ".css", ".html", ".js", ".sha256"}
+    assert {Path(name).suffix for name in names - beside} == {".py", ".typed", ".lock", ".sh", ".css", ".html", ".js", ".sha256", ".onnx"}
     assert {Path(name).name for name in beside} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
 
 
 def test_the_sdist_holds_the_sources_with_their_tests_and_documents(built):
     with tarfile.open(built["sdist"]) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
-    folders = ("src", "tests", "bench", "docs", "scenarios", "requirements", "scripts", "web", "deploy")
+    folders = ("src", "tests", "apps", "bench", "docs", "scenarios", "requirements", "scripts", "web", "deploy")
     assert {name for name in names if "/" in name} == files_of(*folders)
     assert names >= {"PKG-INFO", "pyproject.toml", "README.md", "LICENSE", "Makefile", "conftest.py"}
 

@@ -166,7 +166,7 @@ def test_a_crash_by_the_button_is_seen_and_loses_nothing(page, demo):
         assert page.all(f"[data-identity={side}]")[0].get_attribute("data-missing") == "0"
     before = figure(page, "epoch")
     page.until(lambda: figure(page, "epoch") > before)
-    demo.running.stop_visitors()
+    demo.running.stop_writing()
     with Log(demo.home / "log") as log:
         page.until(lambda: operator.eq(*counted(log, since)))
         assert counted(log, since)[0]
