@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from headrace.jobs.start.outputs import create_outputs
 from headrace.spark import wire
 from headrace.spark.counted_rows import task_of
 from headrace.spark.level import Level
+from headrace.spark.quick import WholeEpoch
 from headrace.spark.source import JobReader, Offset
 from headrace.spark.stage import Stage
 from headrace.spark.workers.shard_cache import cached_shards
@@ -38,7 +39,7 @@ class EpochsInTasks:
         create_outputs(app.log, plan, TASKS)
         self.record = Record(f"{app.name}-1", SHARDS, TASKS, "")
         self._job = job_of(plan, self.record, app.log, until=until, bounds=Bounds(quick=1_000_000))
-        self._checkpoint, self._attempts = checkpoint, 0
+        self._checkpoint, self._attempts, self._last = checkpoint, 0, ""
         (checkpoint / OFFSETS).mkdir(parents=True, exist_ok=True)
         (checkpoint / QUERY).write_text("{}")
         self._reader = JobReader(self._job, checkpoint)
@@ -62,14 +63,18 @@ class EpochsInTasks:
         """Run an epoch in these tasks, and commit it."""
         plan = {**plan, "tasks": tasks}
         entry(self._checkpoint, OFFSETS, plan["epoch"] - 1).write_text(f"v1\n{{}}\n{json.dumps(plan)}")
-        parts = self._reader.partitions(self._reached, plan)
-        rows = [batch for number, part in enumerate(parts) for batch in self._task(number, partial(self._reader.read, part))]
         if tasks == "one":
-            assert [batch.num_rows for batch in rows] == [1]
+            with self._task_context(0):
+                WholeEpoch(self._job, self._checkpoint).perform(plan["epoch"] - 1)
         else:
+            # Whole epochs have processes of their own, which drop what they have in memory.
+            if self._last == "one":
+                cached_shards.drop(self._job.id)
+            parts = self._reader.partitions(self._reached, plan)
+            rows = [batch for number, part in enumerate(parts) for batch in self._task(number, partial(self._reader.read, part))]
             for stage in self._stages(keeps=tasks != "last"):
                 rows = [batch for task in range(TASKS) for batch in self._task(task, partial(stage, _of(rows, task)))]
-        self._reached = plan
+        self._reached, self._last = plan, tasks
 
     def _stages(self, *, keeps: bool) -> Iterator[Stage]:
         levels = self._job.program.levels
@@ -79,9 +84,12 @@ class EpochsInTasks:
             yield Level(self._job, number, self._checkpoint, writes=number == levels, keeps=keeps)
 
     def _task(self, number: int, work: Any) -> list[pa.RecordBatch]:
-        self._attempts += 1
-        with _in_task(number, self._attempts):
+        with self._task_context(number):
             return list(work())
+
+    def _task_context(self, number: int) -> AbstractContextManager[None]:
+        self._attempts += 1
+        return _in_task(number, self._attempts)
 
 
 def _of(rows: Sequence[pa.RecordBatch], task: int) -> list[pa.RecordBatch]:

@@ -13,32 +13,29 @@ from pyspark.sql import DataFrame
 
 from headrace.checkpoint.epoch_files import stored_plan
 from headrace.checkpoint.journal import OFFSETS, entry
-from headrace.core.errors import JobError
 from headrace.engine.planning.quick_epochs import LAST_OF_SEVERAL, ONE
+from headrace.spark.quick import WholeEpochs
 
 
 class EpochTasks:
-    """Runs the batches of a query. `several` makes the stages of an epoch in several tasks, which keep its state in memory or not.
+    """Runs the batches of a query: `whole` has those in one task, and `several` makes the stages of one in several tasks.
+
+    Those keep its state in memory or not.
 
     The source has stored the plan of the epoch before Spark asks for its tasks.
     """
 
-    def __init__(self, checkpoint: Path, several: Callable[[DataFrame, bool], DataFrame]) -> None:
-        self._checkpoint, self._several = checkpoint, several
+    def __init__(self, checkpoint: Path, whole: WholeEpochs, several: Callable[[DataFrame, bool], DataFrame]) -> None:
+        self._checkpoint, self._whole, self._several = checkpoint, whole, several
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         tasks = stored_plan(entry(self._checkpoint, OFFSETS, batch)).tasks
-        if tasks != ONE:
-            _performed(self._several(rows, tasks != LAST_OF_SEVERAL))
-        elif (found := _performed(rows)) != 1:
-            # Several tasks would have sent more rows: each shard gets one at least.
-            raise JobError(f"epoch {batch + 1} in one task returned {found} rows, not 1", why="it is not certain that all of it is written")
-
-
-def _performed(rows: DataFrame) -> int:
-    """Run the stages behind some rows; gives the number of rows that come out. A sink of Spark's would be planned for every batch."""
-    counted: int = rows._jdf.queryExecution().toRdd().count()  # noqa: SLF001 - what Spark's own sinks do, without a plan
-    return counted
+        if tasks == ONE:
+            self._whole.run(batch)
+        else:
+            self._whole.leave_memory()
+            # What Spark's own sinks do, without a plan of their own.
+            self._several(rows, tasks != LAST_OF_SEVERAL)._jdf.queryExecution().toRdd().count()  # noqa: SLF001
 
 
 def accept_at_any_socket() -> None:

@@ -19,6 +19,7 @@ from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel
 from headrace.spark.placement import PLACE, placed
+from headrace.spark.quick import WholeEpochs
 from headrace.spark.schema import DDL
 from headrace.spark.session import on_cluster
 from headrace.spark.source import job_source
@@ -38,7 +39,8 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     rows = spark.readStream.format("headrace").load()
     if job.quick_rows:
         accept_at_any_socket()
-        writer = rows.writeStream.foreachBatch(EpochTasks(checkpoint, StagesOfTasks(spark, job, checkpoint).after))
+        whole, several = WholeEpochs(spark.sparkContext, job, checkpoint), StagesOfTasks(spark, job, checkpoint)
+        writer = rows.writeStream.foreachBatch(EpochTasks(checkpoint, whole, several.after))
     else:
         # Everything is written at the end of the stages.
         writer = _stages(spark, rows, job, checkpoint).writeStream.format("noop")
@@ -53,7 +55,7 @@ def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
 
 def _may_be_quick(spark: SparkSession, program: Program) -> bool:
     """Whether all of an epoch can run in one task: Spark evaluates no step, and is on this machine."""
-    return not program.cuts and not on_cluster(spark) and program.shards > 1
+    return not program.cuts and not on_cluster(spark)
 
 
 def _stages(spark: SparkSession, rows: DataFrame, job: Job, checkpoint: Path) -> DataFrame:
@@ -81,7 +83,7 @@ def _level(spark: SparkSession, rows: DataFrame, level: Level) -> DataFrame:
             .groupBy(PLACE)
             .transformWithState(PlacedLevel(level), DDL, "append", "none")
         )
-    with workers_apart(spark, level_workers(level.number)):
+    with workers_apart(spark.sparkContext, level_workers(level.number)):
         return _met(rows, level.job).mapInArrow(level, DDL)
 
 

@@ -14,16 +14,12 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark import wire
 from headrace.spark.counted_rows import Outbox
 from headrace.spark.job import Job
-from headrace.spark.workers.shard_cache import cached_shards
-from headrace.spark.workers.worker import retire, settle
+from headrace.spark.workers.worker import settle
 
 
 def batch_of(job: Job, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int], place: tuple[int, int]) -> pa.RecordBatch:
     """The result of the records of some ranges; `place` is the number of the task that reads them, and how many there are."""
     settle()
-    # From the epochs before this one that ran in one task, perhaps in this process.
-    if job.quick_rows and cached_shards.drop(job.id):
-        retire()
     result = ingested(job, ranges, time, limits)
     outbox = Outbox(job.program.shards)
     return wire.batch([*outbox.lines(result.packets, result.accounting, time, 0), *outbox.beats(time, *place)])

@@ -23,7 +23,7 @@ from headrace.core.files.replacing import replace_text
 from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.engine.planning.epoch_size import EPOCH_ROWS, EpochSize
 from headrace.engine.planning.planner import Ends
-from headrace.engine.planning.quick_epochs import ONE, QuickEpochs
+from headrace.engine.planning.quick_epochs import QuickEpochs
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark.job import Job
 from headrace.spark.read_shares import balanced
@@ -37,13 +37,6 @@ class ReaderTask(InputPartition):
 
     def __init__(self, place: tuple[int, int], ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
         super().__init__((place, tuple(ranges), time, dict(limits)))
-
-
-class WholeEpoch(InputPartition):
-    """A small epoch in one task, which does everything."""
-
-    def __init__(self, ranges: Sequence[Range], time: EpochTime, limits: Mapping[str, int]) -> None:
-        super().__init__((tuple(ranges), time, dict(limits)))
 
 
 class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -103,8 +96,6 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._journal is not None:
             self._journal.sync(OFFSETS, plan.epoch)
         moment = plan.time(before)
-        if plan.tasks == ONE and self._job.quick_rows:
-            return [WholeEpoch(plan.ranges(before), moment, plan.limits)]
         shares = balanced(plan.ranges(before), self._job.tasks)
         return [ReaderTask((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
 
@@ -138,17 +129,8 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Only tasks read: a process that plans epochs need not load the readers.
         from headrace.spark.reading import batch_of
 
-        if isinstance(partition, WholeEpoch):
-            yield self._whole(*partition.value)
-        else:
-            place, ranges, moment, limits = partition.value
-            yield batch_of(self._job, ranges, moment, limits, place)
-
-    def _whole(self, ranges: Sequence[Range], moment: EpochTime, limits: Mapping[str, int]) -> pa.RecordBatch:
-        from headrace.spark.quick import QuickEpoch
-
-        assert self._checkpoint is not None, "an epoch in one task keeps its state in the checkpoint"
-        return QuickEpoch(self._job, self._checkpoint, moment).run(ranges, limits)
+        place, ranges, moment, limits = partition.value
+        yield batch_of(self._job, ranges, moment, limits, place)
 
 
 def _records(plan: EpochPlan, before: EpochPlan, stream: str) -> int:

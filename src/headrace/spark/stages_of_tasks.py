@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import pandas_udf
@@ -52,7 +53,7 @@ class _Sent:
         self._columns = [sql.col(name) for name in (*wire.SCHEMA.names, PLACE)]
 
     def after(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
-        with workers_apart(spark, self._workers) if self._workers else nullcontext():
+        with workers_apart(spark.sparkContext, self._workers) if self._workers else nullcontext():
             column = self._function(*self._columns)
         # As `mapInArrow` does, which sends its function each time.
         return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), rows.sparkSession)  # noqa: SLF001
@@ -72,12 +73,12 @@ def level_workers(number: int) -> str:
 
 
 @contextmanager
-def workers_apart(spark: SparkSession, kind: str) -> Iterator[None]:
+def workers_apart(context: SparkContext, kind: str) -> Iterator[None]:
     """A stage declared here has Python processes of its own, so that no other task keeps it from the state in their memory.
 
     Spark has a separate daemon for each environment.
     """
-    environment = spark.sparkContext.environment
+    environment = context.environment
     environment["HEADRACE_WORKERS"] = kind
     try:
         yield
