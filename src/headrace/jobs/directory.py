@@ -21,7 +21,7 @@ from headrace.core.files.replacing import replace_text
 from headrace.core.processes import end_remnants, identity
 from headrace.engine.planning.epoch_plan import EpochPlan
 
-_SHARDS_PER_CORE = 2
+_SHARDS_PER_CORE = 1
 _TRIES, _PAUSE = 5, 0.02
 # The form of operators' state and of offsets: changed with them, so that nothing is read in a wrong form.
 _STATE = 6
