@@ -50,7 +50,7 @@ class Entry:
         if self.signed and OP not in frame.columns:
             frame = added(frame)
         if self.port.arguments is None:
-            return self.port.entrance.enter(frame.drop(CHANGED, strict=False), time)
+            return self.port.entrance.enter(frame.drop(CHANGED) if CHANGED in frame.columns else frame, time)
         kept = [name for name in (*self.by, TIME, ROW, OP) if name in frame.columns]
         records, bad = computed(frame, self._compiled, kept)
         if ALL in self.by:

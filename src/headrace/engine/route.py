@@ -87,7 +87,7 @@ class Router:
             self.result.accounting.add(name, taken=frame.height, out=frame.height)
             wanted = [column for column in (*outlet.columns, TIME, OP) if column in frame.columns]
             partitions = None if self.shard is not None or outlet.key else self.came.partitions(frame)
-            self._send(outlet, frame.select(wanted), partitions)
+            self._send(outlet, frame[wanted], partitions)
             return
         self._enter(exit_, frame)
 

@@ -31,7 +31,7 @@ class Scoring:
         """Records with their score, and those without one, with the `_reason`."""
         if frame.is_empty():
             return frame.with_columns(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
-        inputs, bad = frame.select(self._taken), None
+        inputs, bad = frame[list(self._taken)], None
         if not isinstance(self._model, Scorer):
             missing = pl.coalesce(
                 pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken

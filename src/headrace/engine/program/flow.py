@@ -99,25 +99,27 @@ class CompiledStep:
         kept = [name for name in kept if not name.startswith(ANSWER)]
         made, bad = computed(frame, self._compiled, kept)
         if isinstance(step, Sieve):
-            passed = made.filter(pl.col("_true"))
-            return StepOutcome(passed.drop("_true"), made.height - passed.height, bad)
+            passed = made[kept].filter(made.get_column("_true"))
+            return StepOutcome(passed, made.height - passed.height, bad)
         if isinstance(step, Unnest):
             full = made.filter(pl.col(step.into).list.len() > 0)
             return StepOutcome(full.explode(step.into), made.height - full.height, bad)
         order = [name for name, _ in step.columns]
-        return StepOutcome(made.select(*order, *kept), 0, bad)
+        return StepOutcome(made[[*order, *kept]], 0, bad)
 
 
 def computed(frame: pl.DataFrame, columns: list[tuple[str, Compiled]], kept: list[str]) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """The kept columns and new ones, and the records that an expression could not be computed for."""
     values = [compiled.value.alias(name) for name, compiled in columns]
     errors = [compiled.error for _, compiled in columns if compiled.error is not None]
+    if not columns:
+        return frame[kept], None
     if not errors:
         return frame.select(*kept, *values), None
     result = frame.select(*kept, *values, pl.coalesce(errors).alias(REASON))
     failed = result.get_column(REASON).is_not_null()
     if not failed.any():
-        return result.drop(REASON), None
+        return result[result.columns[:-1]], None
     bad = frame.filter(failed).with_columns(result.get_column(REASON).filter(failed))
     return result.filter(~failed).drop(REASON), bad
 

@@ -89,8 +89,8 @@ class Operator:
         failed = []
         if FAULT in results.columns:
             known = results.get_column(FAULT).is_null()
-            failed.append(results.filter(~known).rename({FAULT: REASON}))
-            results = results.filter(known).drop(FAULT)
+            failed += [] if known.all() else [results.filter(~known).rename({FAULT: REASON})]
+            results = (results if known.all() else results.filter(known)).drop(FAULT)
         kept = [column for column in results.columns if column not in {c for c, _ in self._finish} and column != ALL]
         made, bad = computed(results, self._finish, kept)
         if bad is not None:
@@ -98,7 +98,7 @@ class Operator:
             for column, text in self.written:
                 reason = reason.str.replace_all(rf"{quoted(column)}|\b{column}\b", text.replace("$", "$$"))
             failed.append(bad.with_columns(reason))
-        return made.select(*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])), failed
+        return made[[*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])]], failed
 
     @cached_property
     def _finish(self) -> list[tuple[str, Compiled]]:

@@ -74,7 +74,7 @@ def groups_of(records: pl.DataFrame, by: Sequence[str]) -> NumberedGroups | None
     numbers, rest = np.cumsum(~several) - 1, np.flatnonzero(several)
     sizes = np.ones(records.height - len(rest), np.int64)
     if len(rest):
-        others = _looked_up_groups(records.select(list(dict.fromkeys(by)))[rest], by)
+        others = _looked_up_groups(records[list(dict.fromkeys(by))][rest], by)
         if others is None:
             return None
         numbers[rest] = len(sizes) + others.numbers
@@ -157,7 +157,7 @@ def doubtful(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
 
 
 def _hashes(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
-    keys = records.select(list(dict.fromkeys(by)))
+    keys = records[list(dict.fromkeys(by))]
     if any(kind.is_float() or kind.is_nested() for kind in keys.dtypes):
         return None
     hashes: np.ndarray = keys.hash_rows(seed=5).to_numpy()

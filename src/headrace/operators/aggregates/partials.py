@@ -58,7 +58,7 @@ def merged_duplicates(
     several = doubtful(parts, by) if additive(aggregates) else None
     if several is None:
         return merged(parts, by, aggregates, extra)
-    alone, others = parts.select(columns).filter(~several), parts.filter(several)
+    alone, others = parts[columns].filter(~several), parts.filter(several)
     return alone if others.is_empty() else pl.concat([alone, merged(others, by, aggregates, extra)])
 
 
@@ -85,7 +85,7 @@ def finishes(aggregates: Sequence[EvaluatedCall]) -> list[pl.Expr]:
 
 def present(frame: pl.DataFrame) -> pl.DataFrame:
     """Partial results without those whose records were all retracted: a group without records is no result."""
-    return frame.filter(pl.col(ROWS) > 0)
+    return frame.filter(frame.get_column(ROWS) > 0)
 
 
 def accumulators(aggregates: Sequence[EvaluatedCall]) -> list[str]:
@@ -132,7 +132,7 @@ def _numbered(records: pl.DataFrame, groups: NumberedGroups, grouping: _Grouping
         if not values.null_count():
             ready[name] = pl.Series(groups.largest(values.to_numpy()), dtype=values.dtype)
             del named[name]
-    found = records.select(grouping.by)[groups.first]
+    found = records[list(grouping.by)][groups.first]
     if named:
         rest = (
             records.with_columns(pl.Series(_NUMBER, groups.numbers)).group_by(_NUMBER).agg(one.alias(name) for name, one in named.items())
@@ -146,7 +146,7 @@ def _condensed(groups: pl.DataFrame, grouping: _Grouping, *, raw: bool) -> pl.Da
         condense = FUNCTIONS[aggregate.function].condense
         if condense is not None:
             groups = condense(aggregate, groups, raw)
-    return groups.select(*grouping.by, *grouping.extra, *accumulators(grouping.aggregates))
+    return groups[[*grouping.by, *grouping.extra, *accumulators(grouping.aggregates)]]
 
 
 FUNCTIONS: dict[str, Function] = {

@@ -15,8 +15,12 @@ _CONTENTS = "_contents"
 
 def placed(records: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """These columns of records, and the place of each in its topic; results of an earlier step have none."""
-    places = [(pl.col(name).cast(kind) if name in records.columns else pl.lit(None, kind)).alias(name) for name, kind in _PLACES.items()]
-    return records.select(*columns, *places)
+    known = set(records.columns)
+    places = [
+        records.get_column(name).cast(kind) if name in known else pl.Series(name, [None], kind).new_from_index(0, records.height)
+        for name, kind in _PLACES.items()
+    ]
+    return records[list(columns)].hstack(places)
 
 
 def in_order_of_arrival(records: pl.DataFrame) -> pl.DataFrame:

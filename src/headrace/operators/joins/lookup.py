@@ -80,14 +80,14 @@ class TableCopy(OneState[KeyedState]):
         """The places of records that have a row, and these rows in their order."""
         keyed = records.select(self._pairing.keyed()).to_series().to_numpy()
         numbers = np.flatnonzero(keyed)
-        keys, of_record = distinct_keys(records.select(self._pairing.on).filter(keyed))
+        keys, of_record = distinct_keys(records[list(self._pairing.on)].filter(keyed))
         located = self._state.locate(keys)
         if located.found is None:
             return numbers[:0], None
         at = np.full(keys.height, -1, dtype=np.int64)
         at[located.places] = np.arange(len(located.places))
         row = at[of_record]
-        return numbers[row >= 0], located.found.select(*self._pairing.on, *(name for name, _ in self._pairing.right), TIME)[row[row >= 0]]
+        return numbers[row >= 0], located.found[[*self._pairing.on, *(name for name, _ in self._pairing.right), TIME]][row[row >= 0]]
 
 
 @operator_of.register

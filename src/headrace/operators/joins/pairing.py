@@ -74,4 +74,4 @@ class Pairing:
         if not frames:
             return pl.DataFrame(schema={**dict(kinds), TIME: pl.Int64, OP: pl.Int8}).select(*names, TIME)
         whole = pl.concat(frames, how="diagonal", rechunk=True)
-        return whole.select(*names, TIME, *([OP] if OP in whole.columns else []))
+        return whole[[*names, TIME, *([OP] if OP in whole.columns else [])]]

@@ -73,7 +73,7 @@ class Conditions:
             total = pl.when(wrong.is_null()).then(total).otherwise(0)
             reasons = frame.select(pl.when(pl.col("_match fresh")).then(wrong)).to_series()
         frame = frame.with_columns(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
-        return frame.select(rows.columns), reasons
+        return frame[rows.columns], reasons
 
     def _conditions(self) -> list[tuple[int, Formula]]:
         names = self.pattern.variables

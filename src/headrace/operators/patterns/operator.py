@@ -115,18 +115,18 @@ class Matching(SeveralStates):
         frame = frame.with_columns(pl.Series(SERIAL, self._serials.given(frame.get_column(SERIAL).to_numpy(), fresh)))
         frame, reasons = self._spec.conditions.over_rows(frame, fresh, self._within)
         rows = _rows(frame)
-        keys = _beside(frame[rows.begins].select(self._by), known, self._by)
+        keys = _beside(frame[self._by][rows.begins], known, self._by)
         cursors, old = self._opened(rows, keys, fresh, after)
         idle = np.flatnonzero(cursors.start < 0)
         matches = self._matcher.run(rows, cursors, (idle, rows.begins[idle] + old[idle]), after)
         numbers, counts = self._numbers(matches, keys)
-        self._keep(rows, cursors, counts.with_columns(keys.get_column(KEEP)), fresh, store)
+        self._keep(rows, cursors, counts.hstack([keys.get_column(KEEP)]), fresh, store)
         results = [self._results.of(matches, frame, numbers)] if len(matches.keys) else []
         results += [self._results.failed(matches, keys, frame)] if matches.failed else []
         bad = None
         if reasons is not None and reasons.null_count() < len(reasons):
             columns = (*self._spec.columns, PARTITION, OFFSET)
-            bad = frame.select(columns).with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+            bad = frame[list(columns)].with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return Outcome([added(result) for result in results], bad=bad)
 
     def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -135,15 +135,15 @@ class Matching(SeveralStates):
         parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *carried)]
         known = None
         if self._cursors.size.rows:
-            asked = [frame.select(self._by) for frame in (released, due) if frame is not None]
+            asked = [frame[self._by] for frame in (released, due) if frame is not None]
             known = self._cursors.find(pl.concat(asked).unique())
         if known is not None:
             # Nothing that is kept is from this epoch: what it adds is added at its end.
             kept = self._kept.between(-(2**62), 2**62)
             if kept is not None:
-                mine = key_join(kept, known.select(*self._by, KEEP), self._by, nulls_equal=True)
+                mine = key_join(kept, known[[*self._by, KEEP]], self._by, nulls_equal=True)
                 mine = mine.filter(pl.col(SERIAL) >= pl.col(KEEP)).drop(KEEP)
-                parts = [mine.select(parts[0].columns) if parts else mine, *parts]
+                parts = [mine[parts[0].columns] if parts else mine, *parts]
         frame = pl.concat(parts)
         return self._in_order(frame.with_columns(pl.Series(KEY, key_numbers(frame, self._by)))), known
 
@@ -178,7 +178,7 @@ class Matching(SeveralStates):
             for place, (key, moment) in enumerate(zip(matches.keys.tolist(), matches.moments.tolist(), strict=True)):
                 counts[key] = numbers[place] = counts[key] + 1 if moment - moments[key] <= self._within else 1
                 moments[key] = moment
-        return numbers, keys.select(self._by).with_columns(pl.Series(COUNT, counts), pl.Series(COUNTED, moments))
+        return numbers, keys[self._by].hstack([pl.Series(COUNT, counts), pl.Series(COUNTED, moments)])
 
     def _keep(self, rows: SearchRows, cursors: SearchCursors, keys: pl.DataFrame, fresh: np.ndarray, store: Store) -> None:
         """Keep the rows of open searches and those that conditions of the next ones see, and where each search is."""
@@ -186,27 +186,29 @@ class Matching(SeveralStates):
         first = np.where(opened, cursors.start, rows.ends)
         first = np.maximum(np.minimum(first, rows.ends - lookback), rows.begins)
         serials = rows.frame.get_column(SERIAL).to_numpy()
-        inside = np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins)
-        self._kept.add(rows.frame.filter(pl.Series(inside & fresh)).drop(KEY))
-        last = len(serials) - 1
-        moments = np.maximum(rows.times[rows.ends - 1], keys.get_column(COUNTED).to_numpy())
-        states = keys.with_columns(
-            pl.Series(FROM, np.where(opened, serials[np.minimum(cursors.start, last)], -1)),
-            pl.Series("_match first", np.where(first < rows.ends, serials[np.minimum(first, last)], self._serials.next)),
-            self._matcher.searches.written(np.where(opened, cursors.state, -1)).alias(STATE),
-            pl.Series(TOUCHED, moments),
-            pl.Series(DUE, cursors.limit + 1),
-            pl.Series("_match open", opened),
-            (pl.col(KEEP).is_not_null()).alias("_match known"),
+        new = fresh & (np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins))
+        if new.any():
+            self._kept.add(rows.frame[np.flatnonzero(new)].drop(KEY))
+        last, counts, counted = len(serials) - 1, keys.get_column(COUNT), keys.get_column(COUNTED).to_numpy()
+        wanted = opened | (lookback > 0)
+        if self._spec.numbered:
+            wanted = wanted | (counts.to_numpy() > 0)
+        known = keys.get_column(KEEP).is_not_null().to_numpy()
+        if not (wanted | known).any():
+            return
+        closed = pl.Series(~opened)
+        states = keys[self._by].hstack(
+            [
+                pl.Series(FROM, serials[np.minimum(cursors.start, last)]).set(closed, None),
+                pl.Series(KEEP, np.where(first < rows.ends, serials[np.minimum(first, last)], self._serials.next)),
+                self._matcher.searches.written(np.where(opened, cursors.state, -1)).alias(STATE),
+                counts,
+                pl.Series(COUNTED, counted),
+                pl.Series(TOUCHED, np.maximum(rows.times[rows.ends - 1], counted)),
+                pl.Series(DUE, cursors.limit + 1).set(closed, None),
+            ]
         )
-        states = states.with_columns(
-            pl.col("_match first").alias(KEEP), *(pl.when("_match open").then(pl.col(name)).alias(name) for name in (FROM, DUE))
-        )
-        wanted = pl.col("_match open") | pl.lit(lookback > 0) | (pl.lit(self._spec.numbered) & (pl.col(COUNT) > 0))
-        columns = [*self._by, *_CURSOR]
-        stay, gone = states.filter(wanted).select(columns), states.filter(~wanted & pl.col("_match known")).select(columns)
-        if stay.height or gone.height:
-            self._cursors.change(stay, gone, store)
+        self._cursors.change(states[np.flatnonzero(wanted)], states[np.flatnonzero(~wanted & known)], store)
 
 
 def _rows(frame: pl.DataFrame) -> SearchRows:
@@ -221,7 +223,7 @@ def _beside(keys: pl.DataFrame, known: pl.DataFrame | None, by: Sequence[str]) -
     """Keys with what is known of each; null for those that are new."""
     if known is None:
         return keys.with_columns(pl.lit(None, pl.String if name == STATE else pl.Int64).alias(name) for name in _CURSOR)
-    return key_join(keys, known.select(*by, *_CURSOR), list(by), "left", nulls_equal=True)
+    return key_join(keys, known[[*by, *_CURSOR]], list(by), "left", nulls_equal=True)
 
 
 @operator_of.register

@@ -49,7 +49,7 @@ class MatchResults:
             sights = self._matcher.sights(paths, numbers)
             shown = np.ones(sights.count, bool)
             evidence = _places(self._matcher, rows, paths)
-        found = [rows[sights.current].select(self._shown.columns), pl.DataFrame({TIME: moments})]
+        found = [rows[list(self._shown.columns)][sights.current], pl.DataFrame({TIME: moments})]
         faults = []
         for name, evaluator, _ in self._measures:
             value, fault = evaluator.evaluate(rows, sights)
@@ -68,7 +68,7 @@ class MatchResults:
         kinds: dict[str, pl.DataType] = {name: rows.schema[name] for name in self._shown.columns if name not in self._by}
         kinds |= {name: dtype(formula.typed.type) for name, formula in self._shown.measures if formula.typed.type is not None}
         kinds[EVIDENCE] = dtype(PLACES)
-        found = keys[np.array(numbers, np.int64)].select(self._by)
+        found = keys[np.array(numbers, np.int64)][self._by]
         return found.with_columns(
             *(pl.lit(None, kind).alias(name) for name, kind in kinds.items()),
             pl.Series(TIME, moments, pl.Int64),
@@ -95,7 +95,7 @@ def _places(matcher: Matcher, rows: pl.DataFrame, paths: Paths) -> pl.Series:
     """The variable, partition and offset of every row of each path."""
     names = pa.array(matcher.automaton.variables, pa.string())
     variables = names.take(pa.array(matcher.variables[paths.places])) if len(paths.rows) else pa.array([], pa.string())
-    where = rows.select(PARTITION, OFFSET)[paths.rows]
+    where = rows[[PARTITION, OFFSET]][paths.rows]
     parts = [variables, where.get_column(PARTITION).to_arrow().cast(pa.int32()), where.get_column(OFFSET).to_arrow()]
     struct = pa.StructArray.from_arrays(parts, ["variable", "partition", "offset"])
     offsets = pa.array(np.concatenate([[0], np.cumsum(paths.sizes)]), pa.int32())

@@ -105,19 +105,19 @@ class Chunks:
 
     def between(self, low: int, high: int) -> pl.DataFrame | None:
         """The records whose order is at least `low` and less than `high`, merged by key; None if there are none."""
-        parts = []
+        parts, spans = [], []
         for chunk in self._chunks:
             if chunk.high < low or chunk.low >= high:
                 continue
             frame = self._frames[chunk.name]
-            inside = chunk.low >= low and chunk.high < high
-            parts.append(frame if inside else frame.filter((pl.col(self._order) >= low) & (pl.col(self._order) < high)))
-        return self._united([part for part in parts if not part.is_empty()])
-
-    def _united(self, parts: list[pl.DataFrame]) -> pl.DataFrame | None:
+            if chunk.low < low or chunk.high >= high:
+                frame = frame.filter(frame.get_column(self._order).is_between(low, high, closed="left"))
+            if not frame.is_empty():
+                parts.append(frame)
+                spans.append((max(chunk.low, low), min(chunk.high, high - 1)))
         if len(parts) < 2:
             return parts[0] if parts else None
-        spans = sorted(part.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0) for part in parts)
+        spans.sort()
         # Frames that share no value of the order share no key: there is nothing to merge.
         apart = all(before[1] < behind[0] for before, behind in pairwise(spans))
         return pl.concat(parts) if apart else self._merge(pl.concat(parts))
@@ -133,7 +133,8 @@ class Chunks:
                 continue
             frame = self._frames[chunk.name]
             self._remove(chunk, store)
-            self._write(frame if chunk.low >= limit else frame.filter(pl.col(self._order) >= limit), chunk.level, store)
+            if chunk.high >= limit:
+                self._write(frame if chunk.low >= limit else frame.filter(frame.get_column(self._order) >= limit), chunk.level, store)
         level = 0
         while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
             merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same]))
@@ -150,7 +151,7 @@ class Chunks:
     def _keep(self, frame: pl.DataFrame, level: int, blob: bytes) -> str:
         name = f"{self._prefix}{self._serial}"
         self._serial += 1
-        low, high = frame.select(low=pl.col(self._order).min(), high=pl.col(self._order).max()).row(0)
+        low, high = span_of(frame.get_column(self._order))
         self._frames[name] = frame
         self._chunks.append(Chunk(name, level, len(frame), len(blob), low, high, zlib.crc32(blob)))
         return name
@@ -160,6 +161,14 @@ class Chunks:
         del self._frames[chunk.name]
         if chunk.size:
             store.delete(chunk.name)
+
+
+def span_of(times: pl.Series) -> tuple[int, int]:
+    """The lowest and highest of some times."""
+    low, high = times.min(), times.max()
+    assert isinstance(low, int), "a time that is known"
+    assert isinstance(high, int), "a time that is known"
+    return low, high
 
 
 def _load(store: Store, name: str) -> pl.DataFrame:

@@ -336,7 +336,7 @@ class KeyedState:
         taken = np.flatnonzero(rows >= 0)
         if not len(taken):
             return same, None
-        stored, wanted = self._gather(rows[taken]), keys.select(self._keys)
+        stored, wanted = self._gather(rows[taken]), keys[self._keys]
         wanted = wanted if len(taken) == len(rows) else wanted[taken]
         equal = np.ones(len(taken), dtype=bool)
         for name in self._keys:
@@ -354,7 +354,7 @@ class KeyedState:
         return pl.concat(parts, rechunk=True)[back]
 
     def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
-        return frame.select(self._keys).hash_rows(seed=11).to_numpy().copy()
+        return frame[self._keys].hash_rows(seed=11).to_numpy().copy()
 
     def _name(self, serial: int) -> str:
         return f"{self._prefix}{serial}"

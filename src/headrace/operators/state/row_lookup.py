@@ -16,7 +16,7 @@ Present = Callable[[np.ndarray], np.ndarray]
 
 def key_hashes(frame: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """A hash for the key of each row; equal keys have equal hashes."""
-    return frame.select(columns).hash_rows(seed=13).to_numpy()
+    return frame[list(columns)].hash_rows(seed=13).to_numpy()
 
 
 @dataclass(frozen=True)

@@ -66,18 +66,18 @@ class Firsts(OneState[ExpiringState]):
             self._state.forget(time.after, store)
             return Outcome()
         rows = in_order_of_arrival(pl.concat(arrived.rows))
-        slim = rows.select(*self._by, TIME).with_row_index(_NUMBER)
+        slim = rows[[*self._by, TIME]].with_row_index(_NUMBER)
         known = self._known(slim, time)
         passed = self._passed(slim if known is None else self._unlike(slim, known))
         self._remember(passed, known, time, store)
         self._state.forget(time.after, store)
-        chosen = rows[passed.get_column(_NUMBER).sort()].select(*self._spec.columns, TIME)
+        chosen = rows[passed.get_column(_NUMBER).sort()][[*self._spec.columns, TIME]]
         counts = {"taken": rows.height, "out": chosen.height, "duplicate": rows.height - chosen.height}
         return Outcome([added(chosen)] if chosen.height else [], counts=counts)
 
     def _known(self, records: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The state of the records' keys, without expired times."""
-        found = self._state.find(records.select(self._by).unique())
+        found = self._state.find(records[self._by].unique())
         if found is None or self._spec.ttl is None:
             return found
         found = found.filter(pl.col(_LATEST) + self._spec.ttl + self._spec.lateness > time.before)
@@ -90,7 +90,7 @@ class Firsts(OneState[ExpiringState]):
         joined = key_join(records, known, self._by, "left", nulls_equal=True)
         joined = joined.filter(self._apart(pl.col(_LATEST)))
         several = joined.filter(pl.col(_EARLIER).is_not_null())
-        kept = joined.select(records.columns)
+        kept = joined[records.columns]
         if several.is_empty():
             return kept
         near = several.explode(_EARLIER, keep_nulls=False, empty_as_null=False).filter(~self._apart(pl.col(_EARLIER)))
@@ -145,7 +145,7 @@ class Firsts(OneState[ExpiringState]):
 
     def _several(self, passed: pl.DataFrame, known: pl.DataFrame | None, time: EpochTime) -> pl.DataFrame:
         """Rows of keys of which several records passed, without expired times."""
-        times = [passed.select(*self._by, TIME)]
+        times = [passed[[*self._by, TIME]]]
         if known is not None:
             old = known.join(passed, on=self._by, how="semi", nulls_equal=True)
             before = old.explode(_EARLIER, keep_nulls=False, empty_as_null=False).filter(pl.col(_EARLIER).is_not_null())

@@ -77,7 +77,7 @@ class Slides(SeveralStates):
         results = []
         if arrived.rows:
             fresh = self._merge(pl.concat(arrived.rows))
-            late = fresh.filter(pl.col(TIME) < time.before)
+            late = fresh.filter(fresh.get_column(TIME) < time.before)
             before = self._stretch(late, time) if self._spec.until and not late.is_empty() else None
             self._events.add(fresh)
             if not late.is_empty():
@@ -102,7 +102,7 @@ class Slides(SeveralStates):
             windows, unknown = self._totals.advance(known.clear() if due is None else due, gone, store)
             if unknown.height:
                 summed = self._summed(unknown, time).join(unknown, on=self._place, how="semi", nulls_equal=True)
-                windows = pl.concat([windows, summed.select(windows.columns)])
+                windows = pl.concat([windows, summed[windows.columns]])
         else:
             windows = None if due is None else self._summed(due, time)
         if windows is None or not windows.height:
@@ -141,7 +141,7 @@ class Slides(SeveralStates):
 
     def _of(self, events: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         """Events of the given keys."""
-        return events.join(others.select(self._by).unique(), on=self._by, how="semi", nulls_equal=True)
+        return events.join(others[self._by].unique(), on=self._by, how="semi", nulls_equal=True)
 
     def _finish(self, windows: pl.DataFrame, pane: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
         moment = pl.Datetime("us", "UTC")
