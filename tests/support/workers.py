@@ -33,6 +33,15 @@ def rank_of(item: pytest.Item, group: str) -> int:
     return 2 if marker is not None and marker.args[0] >= 600 else 3
 
 
+def tell_groups(items: list[pytest.Item]) -> None:
+    """Append each test's group to its name, where the scheduler looks for it.
+
+    pytest-xdist does this for the marker `xdist_group`, but in a field that pytest 9.2 no longer reads (its issue 1386).
+    """
+    for item in items:
+        item._id = type(item.id).parse(f"{item.nodeid}@{group_of(item)}")
+
+
 class Groups(LoadGroupScheduling):
     """Keeps groups together, and does not try a test again in whose midst a worker died: it would end the next worker, too."""
 
