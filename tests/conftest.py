@@ -18,7 +18,7 @@ import pytest
 from headrace.core.settings import Settings
 from tests.support.examples import SEED, examples, seeds, soaked
 from tests.support.leftovers import Leftover, end_leftovers, mark
-from tests.support.workers import Groups, group_of, rank_of
+from tests.support.workers import Groups, group_of, rank_of, tell_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Seconds a test of the class may take, its fixtures included; the ini file's timeout is for all others. They end what hangs, on a machine
 # with many times the load of a quiet one, too.
 CEILINGS = {"spark": 400, "system": 500}
-_GROUP = re.compile(r"@[^@\]]+$")
+_GROUP = re.compile(r"(@[^@\]]+)+$")
 LEFTOVERS = pytest.StashKey[list[Leftover]]()
 
 # A deadline would be an assertion about the machine's load, and so would the check for slow strategies. Examples are the same in every
@@ -73,7 +73,7 @@ def class_of(nodeid: str) -> str:
     return parts[1] if parts[0] == "tests" and len(parts) > 2 else "doctest"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # A module that draws `seeds` has randomized tests; those of hypothesis carry a marker of their own.
     for item in items:
         ceiling = CEILINGS.get(class_of(item.nodeid))
@@ -85,8 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.soaked)
         if SEED is not None and item.get_closest_marker("hypothesis"):
             hypothesis.seed(SEED)(item.obj)
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
     items.sort(key=lambda item: rank_of(item, group_of(item)))
+    if hasattr(config, "workerinput"):
+        tell_groups(items)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -96,8 +97,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # pytest-xdist appends the group; without it the name can be given to pytest again.
-    report.nodeid = _GROUP.sub("", report.nodeid)
+    # `tell_groups` appends the group, and a worker reports by that name; without the group it can be given to pytest again.
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = _GROUP.sub("", report.nodeid)
 
 
 def pytest_collection_finish() -> None:

@@ -267,6 +267,15 @@ class Node:
         """Whether a column of this name has other content than before the step."""
         return False
 
+    def passed_as(self, name: str) -> str | None:
+        """The column that has a column of its input as it was; None if it has none."""
+        return name
+
+    @property
+    def side_of(self) -> Source | None:
+        """The stream whose late records or dead letters it has; None for all other nodes."""
+        return None
+
     @property
     def facts_of(self) -> Node | None:
         """The node whose changes it passes on as facts; None where it makes no facts of changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from headrace.core.errors import PlanError
 from headrace.core.promise import IN_LOG
@@ -24,9 +24,16 @@ from headrace.plan.waits import waits
 class View:
     """A table that readers query: the changelog of a node folded by key."""
 
+    kind: ClassVar[str] = "view"
+
     name: str
     node: Node
     key: tuple[str, ...]
+
+    @property
+    def address(self) -> tuple[str, ...] | None:
+        """The topic that its records are in, unlike any other of the app."""
+        return ("log", self.name)
 
     @property
     def folds_by(self) -> tuple[str, ...]:
@@ -46,9 +53,16 @@ class View:
 class Sink:
     """A node's records, written elsewhere; `target` is a connector's declaration."""
 
+    kind: ClassVar[str] = "sink"
+
     name: str
     node: Node
     target: Target
+
+    @property
+    def address(self) -> tuple[str, ...] | None:
+        """The topic that its records are in; None where the target has no topic."""
+        return getattr(self.target, "address", None)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -125,7 +139,7 @@ class Plan:
     @property
     def beyond_side_streams(self) -> frozenset[str]:
         """The steps that read late records or dead letters. What is late or bad there is not fed to such a stream again."""
-        return frozenset(node.name for node in self.nodes if any(isinstance(before, SideStream) for before in upstream(node)))
+        return frozenset(node.name for node in self.nodes if any(before.side_of is not None for before in upstream(node)))
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -137,7 +151,7 @@ class Plan:
         steps = [
             NodeReader(other, port)
             for other in self.nodes
-            if not isinstance(other, SideStream)
+            if other.side_of is None
             for taken, port in zip(other.inputs, other.ports, strict=True)
             if taken.name == node.name
         ]
@@ -150,9 +164,8 @@ class Plan:
         taken |= {accounting_topic(self.name), hot_topic(self.name)}
         for output in self.outputs:
             if output.name in taken:
-                kind = "view" if isinstance(output, View) else "sink"
                 raise PlanError(
-                    f"{kind} {output.name!r} has the name of a stream, a step or a topic of the app",
+                    f"{output.kind} {output.name!r} has the name of a stream, a step or a topic of the app",
                     why="a view is a topic of its name, so records of the one would be in the other",
                     hint="give it a name of its own",
                     where=output.node.where,

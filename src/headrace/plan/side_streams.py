@@ -58,6 +58,10 @@ class SideStream(Node):
         return (self.source,)
 
     @property
+    def side_of(self) -> Source | None:
+        return self.source
+
+    @property
     def does(self) -> str:
         return f"{'late records' if self.name == late_topic(self.source.name) else 'dead letters'} ({ddl(self.columns)})"
 

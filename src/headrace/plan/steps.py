@@ -53,12 +53,14 @@ class Select(Step):
         term = dict(self.made)[name].term if name in self.columns.names else None
         return term is not None and not (isinstance(term, Field) and term.name == name)
 
+    def passed_as(self, name: str) -> str | None:
+        return next((new for new, typed in self.made if isinstance(typed.term, Field) and typed.term.name == name), None)
+
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key under its new names, if each of its columns is taken over as it is."""
-        taken = {typed.term.name: name for name, typed in reversed(self.made) if isinstance(typed.term, Field)}
-        kept = self.input.keys
-        return tuple(taken[name] for name in kept) if all(name in taken for name in kept) else ()
+        """The key under its new names, if each of its columns is passed on as it is."""
+        passed = [self.passed_as(name) for name in self.input.keys]
+        return tuple(name for name in passed if name is not None) if None not in passed else ()
 
     @property
     def expressions(self) -> Iterator[Typed]:

@@ -34,7 +34,7 @@ def test_a_job_is_running_as_long_as_a_driver_has_its_lock(tmp_path: Path) -> No
     place, clock = directory(tmp_path), ManualClock()
     began = to_datetime(clock.now())
     with place.held(), recorded(place, clock) as recorder:
-        recorder.note(Progress(3, None, 0, 9, 0.0, lag_seconds=2.5))
+        recorder.record(Progress(3, None, 0, 9, 0.0, lag_seconds=2.5))
         clock.advance(timedelta(minutes=1))
         seen = only(tmp_path)
         assert (seen.state, seen.since, seen.lag, seen.lag_seconds, seen.last_error) == ("running", began, 9, 2.5, None)

@@ -139,9 +139,9 @@ def test_the_phases_of_epochs_are_kept_without_end(tmp_path):
     phases = Phases(tmp_path)
     for batch in range(1_000):
         took = {"latestOffset": 1, "walCommit": 2, "queryPlanning": 1, "addBatch": 40, "commitOffsets": 5}
-        phases.note({"batchId": batch, "durationMs": took})
-        phases.note({"batchId": batch, "durationMs": took})
-    phases.note(None)
+        phases.record({"batchId": batch, "durationMs": took})
+        phases.record({"batchId": batch, "durationMs": took})
+    phases.record(None)
     found = phases_of(tmp_path)
     assert max(found) == 1_000
     assert len(found) == 300

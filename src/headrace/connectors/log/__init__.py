@@ -1,1 +1,1 @@
-"""The embedded log as a source and a sink of Spark."""
+"""The embedded log as an input and an output of the engine."""

@@ -113,7 +113,9 @@ _logs: dict[Path, Log] = {}
 
 
 def opened(directory: Path) -> Log:
-    """One log for each process: Spark's Python workers live over many epochs."""
+    """One log for each process: Spark's Python workers live over many epochs. A log that is gone from disk is dropped with its files."""
     if directory not in _logs:
+        for removed_log in [other for other in _logs if not other.exists()]:
+            del _logs[removed_log]
         _logs[directory] = Log(directory)
     return _logs[directory]

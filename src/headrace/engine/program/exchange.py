@@ -10,10 +10,8 @@ from collections.abc import Mapping
 
 from headrace.operators.columns import ALL
 from headrace.operators.contract import Made
-from headrace.plan.expressions.terms import Field
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Output
-from headrace.plan.steps import Select, Union
 
 # Stands for a column that determines the shard of rows and is no longer among their columns.
 _LOST = "~"
@@ -35,13 +33,8 @@ def _colocated(node: Node, made: Mapping[str, Made]) -> tuple[str, ...] | None:
     if node.stateful and not node.colocated_with:
         (by, *_) = [port.entrance.by for port in made[node.name].ports.values() if not port.broadcast]
         return tuple(name for name in by if name != ALL)
-    before = [_colocated(one, made) for one in node.inputs]
-    if isinstance(node, Union):
-        if all(found is None for found in before):
-            return None
-        return before[0] if len(set(before)) == 1 else (_LOST,)
-    found = before[0] if before else None
-    if found is not None and isinstance(node, Select):
-        taken = {typed.term.name: name for name, typed in reversed(node.made) if isinstance(typed.term, Field)}
-        return tuple(taken.get(name, _LOST) for name in found)
-    return found
+    before = {_colocated(one, made) for one in node.inputs}
+    if len(before) > 1:
+        return (_LOST,)
+    found = next(iter(before), None)
+    return None if found is None else tuple(node.passed_as(name) or _LOST for name in found)

@@ -19,7 +19,6 @@ from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.nodes import Node, Source, upstream
 from headrace.plan.plan import NodeReader, Plan
 from headrace.plan.scoring import Score
-from headrace.plan.side_streams import SideStream
 from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
 
 
@@ -49,7 +48,7 @@ class Routes:
         """The steps that the records of a node go through until the next operator, sink or cut."""
         exits, branches = [], []
         for reader, port in self._plan.readers(node):
-            if isinstance(node, SideStream) and isinstance(reader, Node):
+            if node.side_of is not None and isinstance(reader, Node):
                 _refuse_spark(node, reader)
             if isinstance(reader, Transform):
                 exits.append(self._transform(node, reader, way))
@@ -114,8 +113,8 @@ class Routes:
         return cut.name
 
 
-def _refuse_spark(side: SideStream, reader: Node) -> None:
-    if isinstance(reader, Transform) or _unfused(reader):
+def _refuse_spark(side: Node, reader: Node) -> None:
+    if reader.opaque or _unfused(reader):
         raise PlanError(
             f"{reader.name!r} lets Spark evaluate {side.name!r}",
             why="late records and dead letters are found while Spark's steps run, and cannot go back to them in the same epoch",
@@ -185,9 +184,9 @@ def level_of(plan: Plan, node: Node) -> int:
 
     Late records and dead letters of a stream come from all its steps, so that their level is that of the last one.
     """
-    if isinstance(node, SideStream):
+    if node.side_of is not None:
         beyond = plan.beyond_side_streams
-        stream = node.source.name
+        stream = node.side_of.name
         feeding = [other for other in plan.nodes if other.name not in beyond and stream in {before.name for before in upstream(other)}]
         return max((level_of(plan, other) for other in feeding), default=0)
     return max((level_of(plan, before) for before in node.inputs), default=0) + (node.stateful and not node.colocated_with)
@@ -195,6 +194,6 @@ def level_of(plan: Plan, node: Node) -> int:
 
 def source_of(node: Node) -> str:
     """The first of the sources that a node's records come from."""
-    while not isinstance(node, Source):
+    while not node.declared:
         node = node.inputs[0]
     return node.name

@@ -23,7 +23,6 @@ from headrace.operators.windows.registry import windowed
 from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
-from headrace.plan.side_streams import SideStream
 from headrace.plan.windows.kinds import Count, Hopping, Session, Sliding
 from headrace.plan.windows.processing_time import ProcessingTime
 
@@ -67,7 +66,7 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
     moments: dict[str, list[int]] = {source.name: [event_time]}
     for node in plan.nodes:
         came = sorted({moment for before in node.inputs for moment in moments.get(before.name, ())})
-        if not came or isinstance(node, SideStream):
+        if not came or node.side_of is not None:
             continue
         moments[node.name] = came
         if isinstance(node, WindowAggregate):

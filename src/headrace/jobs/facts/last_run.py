@@ -63,7 +63,7 @@ class Recorder:
         """Record the streams of the run."""
         self._write(replace(self._run, topics=topics, elsewhere=elsewhere))
 
-    def note(self, progress: Progress) -> None:
+    def record(self, progress: Progress) -> None:
         """Record the progress of the run, whenever its facts have been read again."""
         if progress.round > self._round:
             self._round = progress.round

@@ -28,7 +28,7 @@ class Phases:
         self._epoch = 0
         self._lines = len(_lines(self._file))
 
-    def note(self, report: Any) -> None:
+    def record(self, report: Any) -> None:
         """Record Spark's last report; None before there is one."""
         if report is None or report["batchId"] + 1 <= self._epoch or "addBatch" not in report["durationMs"]:
             return

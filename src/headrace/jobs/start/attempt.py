@@ -60,7 +60,7 @@ class Attempt:
         while not (_ended(query) or self.stop_asked.is_set()):
             report = query.lastProgress
             observer.learn(report)
-            phases.note(report)
+            phases.record(report)
             start.publisher.publish()
             start.checkpoint_sync.sync_if_due()
             self.look(observer)

@@ -132,7 +132,7 @@ class JobRun:
     def _look(self, observer: Observer, show: Show, recorder: Recorder) -> None:
         self.progress = replace(observer.look(), restarts=self._restarts.count)
         show(self.progress)
-        recorder.note(self.progress)
+        recorder.record(self.progress)
 
     def _report(self, observer: Observer, seconds: float) -> Report:
         log, name, record = self._log, self._plan.name, self._place.record()

@@ -22,15 +22,15 @@ _ROWS = "_candidates"
 
 @dataclass(frozen=True)
 class CandidateSpec:
-    """The latest record per `by` among those that `own` identifies; for equal times the one with the largest `own`."""
+    """The latest record per `by` among those that `row_key` identifies; for equal times the one with the largest `row_key`."""
 
     by: tuple[str, ...]
-    own: tuple[str, ...]
+    row_key: tuple[str, ...]
     ttl: int | None
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of a batch on each record."""
-        return Entered(as_upserts(records.drop(ROW, strict=False), (*self.by, *self.own)), records.height)
+        return Entered(as_upserts(records.drop(ROW, strict=False), (*self.by, *self.row_key)), records.height)
 
     def closing(self, moment: int) -> int:
         return moment
@@ -44,8 +44,8 @@ class LatestOfChanges(KeyedTable):
 
     def __init__(self, spec: CandidateSpec) -> None:
         super().__init__(spec.by, spec.ttl)
-        self._own = list(spec.own)
-        self._identity = [*self._key, *(name for name in self._own if name not in self._key)]
+        self._row_key = list(spec.row_key)
+        self._identity = [*self._key, *(name for name in self._row_key if name not in self._key)]
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
@@ -82,7 +82,7 @@ class LatestOfChanges(KeyedTable):
         return rows.select(*self._key, _ROWS).explode(_ROWS).unnest(_ROWS)
 
     def _latest(self, candidates: pl.DataFrame) -> pl.DataFrame:
-        ordered = candidates.sort(TIME, *self._own, nulls_last=False)
+        ordered = candidates.sort(TIME, *self._row_key, nulls_last=False)
         return ordered.unique(subset=self._key, keep="last", maintain_order=True)
 
     def _without(self, rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -91,13 +91,13 @@ class LatestOfChanges(KeyedTable):
 
 @operator_of.register
 def _(node: ToTable) -> Made:
-    own, ttl = node.input.keys, None if node.ttl is None else microseconds(node.ttl)
-    if not node.input.changes or (own and set(own) <= set(node.key)):
+    row_key, ttl = node.input.keys, None if node.ttl is None else microseconds(node.ttl)
+    if not node.input.changes or (row_key and set(row_key) <= set(node.key)):
         return single(TableSpec(node.key, ttl, follows=node.input.changes))
-    if not own:
+    if not row_key:
         raise PlanError(
             f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",
             hint="keep the columns of its key in every step before it",
             where=node.where,
         )
-    return single(CandidateSpec(node.key, own, ttl))
+    return single(CandidateSpec(node.key, row_key, ttl))

@@ -22,9 +22,9 @@ EMITTED = "emitted"
 class Emitted:
     """Rows of the keys of one shard that the next step has; empty but between a move and the first epoch after it."""
 
-    def __init__(self, own: Sequence[str]) -> None:
-        self._own = list(own)
-        self._rows = KeyedState(EMITTED, own)
+    def __init__(self, row_key: Sequence[str]) -> None:
+        self._row_key = list(row_key)
+        self._rows = KeyedState(EMITTED, row_key)
         self.pending = False
 
     @property
@@ -62,8 +62,8 @@ class Emitted:
             return []
         before = (like.clear() if said is None else said.select(like.columns)).filter(~gone)
         after = (like.clear() if best is None else best).filter(~gone)
-        same = before.join(after, on=self._own, how="semi", nulls_equal=True)
+        same = before.join(after, on=self._row_key, how="semi", nulls_equal=True)
         if changed is not None:
-            same = same.join(changed, on=self._own, how="anti", nulls_equal=True)
-        left, come = (rows.join(same, on=self._own, how="anti", nulls_equal=True) for rows in (before, after))
+            same = same.join(changed, on=self._row_key, how="anti", nulls_equal=True)
+        left, come = (rows.join(same, on=self._row_key, how="anti", nulls_equal=True) for rows in (before, after))
         return [rows for rows in (retracted(left), added(come)) if rows.height]

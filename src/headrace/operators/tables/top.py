@@ -27,14 +27,14 @@ from headrace.plan.tables.top import Top
 
 @dataclass(frozen=True)
 class TopSpec:
-    """The `count` rows with the largest `score` in each group; among equal ones those with the smallest `own`, which identifies rows.
+    """The `count` rows with the largest `score` in each group; among equal ones those with the smallest `row_key`, which identifies rows.
 
     Rows are final `final` microseconds after their time; None: until they are retracted. `colocated`: the table before it is co-located and
     has all rows.
     """
 
     by: tuple[str, ...]
-    own: tuple[str, ...]
+    row_key: tuple[str, ...]
     score: str
     per: tuple[str, ...]
     count: int
@@ -51,7 +51,7 @@ class TopSpec:
 
     @property
     def order(self) -> Order:
-        return Order(self.own, self.score, self.group, self.count, self.rank)
+        return Order(self.row_key, self.score, self.group, self.count, self.rank)
 
     @property
     def kept(self) -> list[str]:
@@ -60,7 +60,7 @@ class TopSpec:
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of a batch on each row, on each shard: the shard of the group that a row leaves must be told, too."""
         rows = (records if OP in records.columns else added(records)).with_columns(pl.lit(0, pl.Int32).alias(ALL))
-        return Entered(as_upserts(rows.select(*self.kept, OP), list(dict.fromkeys((*self.own, *self.by)))), records.height)
+        return Entered(as_upserts(rows.select(*self.kept, OP), list(dict.fromkeys((*self.row_key, *self.by)))), records.height)
 
     def closing(self, moment: int) -> int:
         return moment
@@ -82,9 +82,9 @@ class Tops(SeveralStates):
 
     def __init__(self, spec: TopSpec) -> None:
         self._spec = spec
-        self._own, self._group = list(spec.own), list(spec.group)
-        self._state = ExpiringState("row", spec.own, TIME, None if spec.final is None else spec.final + 1)
-        self._emitted = Emitted(spec.own)
+        self._row_key, self._group = list(spec.row_key), list(spec.group)
+        self._state = ExpiringState("row", spec.row_key, TIME, None if spec.final is None else spec.final + 1)
+        self._emitted = Emitted(spec.row_key)
         super().__init__(self._state, self._emitted)
         # Computed from the state, when it is first needed.
         self._cache: TopCache | None = None
@@ -99,7 +99,7 @@ class Tops(SeveralStates):
             best = self._best() if self._spec.shared else self._emitted.rows
             results += self._emitted.settled(best, None, self._spec.expired(time.before), store)
         if arrived.rows:
-            results += self._change(as_upserts(pl.concat(arrived.rows), self._own), store)
+            results += self._change(as_upserts(pl.concat(arrived.rows), self._row_key), store)
         if self._spec.final is not None:
             self._state.forget(time.after, store)
             if self._cache is not None:
@@ -123,7 +123,7 @@ class Tops(SeveralStates):
     def _change(self, changes: pl.DataFrame, store: Store) -> list[pl.DataFrame]:
         holds = self._spec.holding()
         fresh = changes.filter(holds).drop(OP)
-        old = self._state.find(changes.select(self._own))
+        old = self._state.find(changes.select(self._row_key))
         cache = self._cached(fresh)
         touched = groups_of_rows([fresh] if old is None else [fresh, old], self._group)
         gone = changes.filter(~holds).drop(OP) if old is not None else changes.clear().drop(OP)
@@ -145,9 +145,9 @@ class ColocatedTops(SeveralStates):
 
     def __init__(self, spec: TopSpec) -> None:
         self._spec = spec
-        self._own, self._group = list(spec.own), list(spec.group)
-        self._state = KeyedState("row", spec.own)
-        self._emitted = Emitted(spec.own)
+        self._row_key, self._group = list(spec.row_key), list(spec.group)
+        self._state = KeyedState("row", spec.row_key)
+        self._emitted = Emitted(spec.row_key)
         super().__init__(self._state, self._emitted)
         self._cache: TopCache | None = None
 
@@ -167,13 +167,13 @@ class ColocatedTops(SeveralStates):
             return self._settled(arrived, time, store)
         if not arrived.rows:
             return Outcome()
-        changes = arrived.rows[0] if len(arrived.rows) == 1 else as_upserts(pl.concat(arrived.rows), self._own)
+        changes = arrived.rows[0] if len(arrived.rows) == 1 else as_upserts(pl.concat(arrived.rows), self._row_key)
         fresh = changes.filter(self._spec.holding()).drop(OP)
         cache = self._cached(fresh)
         near, leaving = cache.above(fresh), cache.of(changes)
         if near.is_empty() and leaving.is_empty():
             return Outcome(counts=_behind(changes.height))
-        keys = pl.concat([near.select(self._own), leaving.select(self._own)]).unique()
+        keys = pl.concat([near.select(self._row_key), leaving.select(self._row_key)]).unique()
 
         before, everything = cache.rows, partial(self._everything, arrived, time)
         results = cache.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
@@ -182,14 +182,14 @@ class ColocatedTops(SeveralStates):
 
     def _settled(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Find the cached rows after a move; what arrived is already in the table."""
-        changes = as_upserts(pl.concat(arrived.rows), self._own) if arrived.rows else None
+        changes = as_upserts(pl.concat(arrived.rows), self._row_key) if arrived.rows else None
         rows = self._everything(arrived, time)
         best = None
         if rows is not None:
             rows = rows.drop(OP)
             self._cache = TopCache(self._spec.order, rows)
             best = self._cache.best
-            self._keep(rows.clear(), self._cache.rows, rows.select(self._own), store)
+            self._keep(rows.clear(), self._cache.rows, rows.select(self._row_key), store)
         return Outcome(self._emitted.settled(best, changes, pl.lit(False), store))
 
     def _everything(self, arrived: Arrived, time: EpochTime) -> pl.DataFrame | None:
@@ -198,9 +198,9 @@ class ColocatedTops(SeveralStates):
 
     def _keep(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame, store: Store) -> None:
         """Write rows that entered the cache or changed, and tombstones for those that left it."""
-        stayed = before.join(keys, on=self._own, how="anti", nulls_equal=True)
-        come = after.join(stayed, on=self._own, how="anti", nulls_equal=True).with_columns(pl.lit(False).alias(GONE))
-        gone = before.join(after, on=self._own, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
+        stayed = before.join(keys, on=self._row_key, how="anti", nulls_equal=True)
+        come = after.join(stayed, on=self._row_key, how="anti", nulls_equal=True).with_columns(pl.lit(False).alias(GONE))
+        gone = before.join(after, on=self._row_key, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
         self._state.put(pl.concat([come, gone]), store)
 
     def _cached(self, like: pl.DataFrame) -> TopCache:
@@ -217,10 +217,10 @@ def _behind(rows: int) -> dict[str, int]:
 
 @operator_of.register
 def _(node: Top) -> Made:
-    own, columns, colocated = node.input.keys, tuple(node.input.columns.names), bool(node.colocated_with)
+    row_key, columns, colocated = node.input.keys, tuple(node.input.columns.names), bool(node.colocated_with)
     # Rows of one key must be co-located, those of one group need not: the columns they share distribute nothing.
-    by = (tuple(name for name in own if name not in node.per) or own) if node.shared and not colocated else node.per or (ALL,)
+    by = (tuple(name for name in row_key if name not in node.per) or row_key) if node.shared and not colocated else node.per or (ALL,)
     final = microseconds(node.lateness) if node.closes else None
     return single(
-        TopSpec(own if colocated else by, own, node.score, node.per, node.count, columns, final, colocated, node.rank, node.shared)
+        TopSpec(row_key if colocated else by, row_key, node.score, node.per, node.count, columns, final, colocated, node.rank, node.shared)
     )

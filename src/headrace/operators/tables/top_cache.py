@@ -18,9 +18,9 @@ Everything = Callable[[], pl.DataFrame | None]
 
 @dataclass(frozen=True)
 class Order:
-    """The order of rows: the `count` best of each `group` have the largest `score`, and among equal ones the smallest `own`."""
+    """The order of rows: the `count` best of each `group` have the largest `score`, and among equal ones the smallest `row_key`."""
 
-    own: tuple[str, ...]
+    row_key: tuple[str, ...]
     score: str
     group: tuple[str, ...]
     count: int
@@ -29,7 +29,7 @@ class Order:
 
     @property
     def columns(self) -> list[str]:
-        return [self.score, *(name for name in self.own if name != self.score)]
+        return [self.score, *(name for name in self.row_key if name != self.score)]
 
     @property
     def kept(self) -> int:
@@ -41,7 +41,7 @@ class TopCache:
 
     def __init__(self, order: Order, rows: pl.DataFrame) -> None:
         self._order = order
-        self._own, self._group = list(order.own), list(order.group)
+        self._row_key, self._group = list(order.row_key), list(order.group)
         # All rows are one group.
         self._whole = order.group == (ALL,)
         self.rows = rows.clear()
@@ -72,8 +72,8 @@ class TopCache:
     def of(self, keys: pl.DataFrame) -> pl.DataFrame:
         """The rows here that have these keys."""
         # This way, the many are looked up among the few.
-        mine = keys.select(self._own).join(self.rows.select(self._own), on=self._own, how="semi", nulls_equal=True)
-        return self.rows.join(mine, on=self._own, how="semi", nulls_equal=True)
+        mine = keys.select(self._row_key).join(self.rows.select(self._row_key), on=self._row_key, how="semi", nulls_equal=True)
+        return self.rows.join(mine, on=self._row_key, how="semi", nulls_equal=True)
 
     def change(self, fresh: pl.DataFrame, keys: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> list[pl.DataFrame]:
         """Replace the rows with these keys by others, which are above their floors; returns the changes of the best rows.
@@ -84,7 +84,7 @@ class TopCache:
         mine = self.rows if self._whole else self.rows.join(touched, on=self._group, how="semi", nulls_equal=True)
         others = self.rows.clear() if self._whole else self.rows.join(touched, on=self._group, how="anti", nulls_equal=True)
         before = self._best(self._placed(mine))
-        stayed = mine.join(keys, on=self._own, how="anti", nulls_equal=True)
+        stayed = mine.join(keys, on=self._row_key, how="anti", nulls_equal=True)
         rows, floors = self._refilled(pl.concat([stayed, fresh]), touched, everything)
         placed = self._placed(rows)
         self._cut(placed, others, floors)
@@ -94,7 +94,7 @@ class TopCache:
         """The rows that are not below the floor of their group."""
         if self._floors.is_empty():
             return rows
-        score, *own = self._order.columns
+        score, *row_key = self._order.columns
         if self._whole:
             # Few are left for the rest of it.
             rows = rows.filter(pl.col(score) >= self._floors.get_column(f"{_FLOOR}{score}").item())
@@ -102,7 +102,7 @@ class TopCache:
             return rows
         # From the last column to the first: a row is above if it is so in a column, or equal there and above in the next ones.
         above = pl.lit(True)
-        for name in reversed(own):
+        for name in reversed(row_key):
             mine, floor = pl.col(name), pl.col(f"{_FLOOR}{name}")
             smaller = (mine < floor).fill_null(mine.is_null() & floor.is_not_null())
             above = smaller | (mine.eq_missing(floor) & above)
@@ -162,10 +162,10 @@ class TopCache:
 
     def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame) -> list[pl.DataFrame]:
         # A row whose rank has changed is emitted again.
-        unchanged = [*self._own, self._order.rank] if self._order.rank else self._own
-        same = before.join(after, on=unchanged, how="semi", nulls_equal=True).join(keys, on=self._own, how="anti", nulls_equal=True)
-        gone = before.join(same, on=self._own, how="anti", nulls_equal=True)
-        come = after.join(same, on=self._own, how="anti", nulls_equal=True)
+        unchanged = [*self._row_key, self._order.rank] if self._order.rank else self._row_key
+        same = before.join(after, on=unchanged, how="semi", nulls_equal=True).join(keys, on=self._row_key, how="anti", nulls_equal=True)
+        gone = before.join(same, on=self._row_key, how="anti", nulls_equal=True)
+        come = after.join(same, on=self._row_key, how="anti", nulls_equal=True)
         return [said.drop(ALL) for said in (retracted(gone), added(come)) if said.height]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
 from headrace.plan.nodes import Source
-from headrace.plan.plan import Output, View
+from headrace.plan.plan import Output
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
 Address = tuple[str, ...]
@@ -14,12 +14,12 @@ Address = tuple[str, ...]
 
 def refuse_a_place_for_two(app: str, sources: Iterable[Source], outputs: Iterable[Output], output: Output, where: str | None) -> None:
     """Raise if an output writes where something else of the app is."""
-    address = _written(output)
+    address = output.address
     held = None if address is None else _taken(app, sources, [other for other in outputs if other is not output]).get(address)
     if address is None or held is None:
         return
     raise PlanError(
-        f"{'view' if isinstance(output, View) else 'sink'} {output.name!r} would write to topic {address[-1]!r}, which has the {held}",
+        f"{output.kind} {output.name!r} would write to topic {address[-1]!r}, which has the {held}",
         why="a job that writes where it reads would never end, and readers of a topic could not tell what a record of it means",
         hint="name another topic",
         where=where,
@@ -36,11 +36,6 @@ def _taken(app: str, sources: Iterable[Source], outputs: Iterable[Output]) -> di
             found[address] = f"records of stream {name!r}"
         found |= {("log", late_topic(name)): f"late records of stream {name!r}", ("log", dead_topic(name)): f"dead letters of {name!r}"}
     for output in outputs:
-        written = _written(output)
-        if isinstance(output, View) and written is not None:
-            found[written] = f"rows of view {output.name!r}"
+        if output.kind == "view" and output.address is not None:
+            found[output.address] = f"rows of view {output.name!r}"
     return found
-
-
-def _written(output: Output) -> Address | None:
-    return ("log", output.name) if isinstance(output, View) else getattr(output.target, "address", None)

@@ -11,7 +11,7 @@ from headrace.core.durations import spelled
 from headrace.plan.evolution.canonical import digest
 from headrace.plan.evolution.fingerprints import TUNABLE, Fingerprints
 from headrace.plan.nodes import Node, Source, upstream
-from headrace.plan.plan import Output, Plan, View
+from headrace.plan.plan import Output, Plan
 
 Parts = Mapping[str, str]
 CODE = "code"
@@ -109,11 +109,10 @@ def _step(node: Node, prints: Fingerprints, addresses: tuple[str, ...]) -> StepI
 
 def _output(output: Output, prints: Fingerprints) -> OutputIdentity:
     table = table_of(output.node)
-    kind = "view" if isinstance(output, View) else "sink"
     parts, code = prints.output(output), prints.code(output.node)
     # A table has the rows that the former code made, and its views show them.
     parts |= {CODE: code} if code and table is None else {}
-    return OutputIdentity(output.name, kind, output.does, parts, "" if table is None else table.name)
+    return OutputIdentity(output.name, output.kind, output.does, parts, "" if table is None else table.name)
 
 
 def _source(source: Source) -> SourceIdentity:

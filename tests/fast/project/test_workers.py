@@ -1,0 +1,34 @@
+"""Tests that share a session or a server run in one worker of pytest-xdist."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.processes import PATIENCE
+
+ROOT = Path(__file__).parents[3]
+# What the controller hears from its worker, before any test runs.
+LISTENER = """
+import pytest
+
+class Listener:
+    def pytest_xdist_node_collection_finished(self, ids):
+        print(*ids, sep="\\n")
+        pytest.exit("collected", returncode=0)
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Listener())
+"""
+
+
+def test_pytest_xdist_gets_the_group_of_each_test(tmp_path):
+    (tmp_path / "listener.py").write_text(LISTENER)
+    files = ["tests/spark/test_lane.py", "tests/system/test_kafka_time.py", "tests/fast/project/test_workers.py"]
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "listener", "--numprocesses=1", "--dist=loadgroup", *files],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True,
+    ).stdout  # fmt: skip
+    tests = [line.partition("::") for line in told.splitlines() if "::" in line]
+    assert {file: test.rpartition("@")[2] for file, _, test in tests} == dict(zip(files, ("spark", "servers", files[-1]), strict=True))
