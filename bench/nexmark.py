@@ -5,7 +5,10 @@ over the CPU time of all processes of a side: that of a run over many events, wi
 does not count. Headrace reads topics of its log, Spark and Flink read Parquet files of the same events; all let go of their results. Events
 are out of order, by less than the watermark waits.
 
-usage: python bench/nexmark.py [--quick] [--queries q0,q5] [--no-flink]
+usage: python bench/nexmark.py [--quick] [--queries q0,q5] [--pairs 3] [--no-flink]
+
+All queries are measured once, by a run over some events and one over many; `--pairs` repeats that, and takes the median. PyFlink is
+installed from PyPI the first time. `--quick` checks all answers, and measures two queries against Spark alone.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ class Size:
     queries: tuple[str, ...]
 
 
-FULL = Size(few=20_000, some=400_000, many=2_000_000, epoch=200_000, pairs=3, queries=tuple(QUERIES))
-QUICK = Size(few=5_000, some=100_000, many=400_000, epoch=100_000, pairs=1, queries=("q1", "q5"))
+FULL = Size(few=10_000, some=200_000, many=1_000_000, epoch=200_000, pairs=1, queries=tuple(QUERIES))
+QUICK = Size(few=5_000, some=50_000, many=250_000, epoch=50_000, pairs=1, queries=("q1", "q5"))
 
 
 class Nexmark:
@@ -139,7 +142,7 @@ def measured(size: Size, home: Path, options: argparse.Namespace) -> Nexmark:
         lane.load(amount, events[amount])
     os.sync()  # what is left to be written must not be paid by the first run
     sides: list[Side] = [lane, PlainSpark(spark, inputs)]
-    python = Refused("--no-flink") if options.no_flink else python_with_flink(install=not options.quick)
+    python = Refused("--quick or --no-flink") if options.quick or options.no_flink else python_with_flink()
     flink = None if isinstance(python, Refused) else Flink(python, inputs, cores, answers)
     if isinstance(python, Refused):
         print(f"-     flink is left out: {python.reason}", flush=True)
@@ -158,11 +161,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller and fewer: under two minutes")
     parser.add_argument("--queries", default="", help="only these, as q0,q5")
+    parser.add_argument("--pairs", type=int, default=0, help="how often each query is measured")
     parser.add_argument("--no-flink", action="store_true", help="leave Flink out")
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     if options.queries:
         size = replace(size, queries=tuple(options.queries.split(",")))
+    if options.pairs:
+        size = replace(size, pairs=options.pairs)
     state = machine()
     print(f"machine: {state}; {size}", flush=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])

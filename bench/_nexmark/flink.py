@@ -34,14 +34,12 @@ _REFUSED = {
 }
 
 
-def python_with_flink(*, install: bool) -> Path | Refused:
-    """The Python that has PyFlink; it is installed from PyPI the first time, if that is wanted."""
+def python_with_flink() -> Path | Refused:
+    """The Python that has PyFlink; it is installed from PyPI the first time."""
     place = cache_directory() / f"pyflink-{VERSION}"
     python = place / "bin" / "python"
     if (place / "installed").exists():
         return python
-    if not install:
-        return Refused(f"PyFlink is not installed in {place}; without --quick it is")
     venv.create(place, with_pip=True, clear=True)
     command = [str(python), "-m", "pip", "install", "--quiet", f"apache-flink=={VERSION}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

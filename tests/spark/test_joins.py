@@ -33,13 +33,12 @@ def test_every_join_is_the_same_on_spark_over_several_runs(tmp_path: Path, seed:
     app.view("early", left.join(right.to_table("k").as_of("at", history="1 hour"), on="k", how="left").emit(early=True, key="id"))
     tables = left.to_table("id").join(right.to_table("rid"), on="k", how="full", ttl=None)
     app.view("tables", tables.select("id, rid, k"))
-    batches = way(chance, sent, BOUND).batches
-    thirds = [batches[: len(batches) // 3], batches[len(batches) // 3 : 2 * len(batches) // 3], batches[2 * len(batches) // 3 :]]
+    epochs = way(chance, sent, BOUND).epochs
+    thirds = [epochs[: len(epochs) // 3], epochs[len(epochs) // 3 : 2 * len(epochs) // 3], epochs[2 * len(epochs) // 3 :]]
     for part, until in zip(thirds, ("caught-up", "caught-up", "end"), strict=True):
         with app.log.producer() as producer:
-            for stream, rows in part:
-                for row in rows:
-                    producer.send(stream, row)
+            for stream, row in ((stream, row) for epoch in part for stream, rows in epoch.items() for row in rows):
+                producer.send(stream, row)
         app.run(until=until, rows_per_epoch=25)
     both = {name: ([row for stream, row in sent if stream == name], kind) for name, kind in (("a", LEFT), ("b", RIGHT))}
     assert app.log.read("a.late").num_rows == app.log.read("b.late").num_rows == 0

@@ -27,12 +27,12 @@ Sent = tuple[str, Row]
 
 @dataclass(frozen=True)
 class Way:
-    """One way for records to arrive: batches of one stream each, crashes after some, and over how many shards and partitions.
+    """One way for records to arrive: epochs with records of each stream, crashes after some, and over how many shards and partitions.
 
-    `rescaled`: after some batches the job goes on with another number of shards.
+    `rescaled`: after some epochs the job goes on with another number of shards.
     """
 
-    batches: tuple[tuple[str, tuple[Row, ...]], ...]
+    epochs: tuple[dict[str, list[Row]], ...]
     crashes: frozenset[int]
     rescaled: Mapping[int, int]
     shards: int
@@ -64,32 +64,34 @@ def way(chance: random.Random, sent: Sequence[Sent], disorder: float, *, late: f
     return in_batches(chance, sorted(sent, key=lambda one: arrives(one[1])))
 
 
-def in_batches(chance: random.Random, ordered: Sequence[Sent]) -> Way:
-    """Records in this order, in batches; removals of rows are in batches of their own."""
-    batches: list[tuple[str, tuple[Row, ...]]] = []
+def in_batches(chance: random.Random, ordered: Sequence[Sent], *, together: bool = True) -> Way:
+    """Records in this order, in epochs: with `together` of all streams, else of one. Removals of rows are in epochs of their own."""
+    epochs: list[dict[str, list[Row]]] = []
+    alike: Any = None
     for stream, row in ordered:
-        alike = bool(batches) and batches[-1][0] == stream and batches[-1][1][0].get("removed") == row.get("removed")
-        if alike and chance.random() < 0.7:
-            batches[-1] = (stream, (*batches[-1][1], row))
-        else:
-            batches.append((stream, (row,)))
-    crashes = frozenset(number for number in range(len(batches)) if chance.random() < 0.2)
-    rescaled = {number: chance.randrange(1, 5) for number in range(len(batches)) if chance.random() < 0.1}
-    return Way(tuple(batches), crashes, rescaled, chance.randrange(1, 4), chance.randrange(1, 4))
+        kind = (None if together and not row.get("removed") else stream, row.get("removed"))
+        if not epochs or kind != alike or chance.random() >= 0.7:
+            epochs.append({})
+        epochs[-1].setdefault(stream, []).append(row)
+        alike = kind
+    crashes = frozenset(number for number in range(len(epochs)) if chance.random() < 0.2)
+    rescaled = {number: chance.randrange(1, 5) for number in range(len(epochs)) if chance.random() < 0.1}
+    return Way(tuple(epochs), crashes, rescaled, chance.randrange(1, 4), chance.randrange(1, 4))
 
 
 def run(app: Declaration, taken: Way, each: Callable[[TestDriver, int], None] | None = None) -> TestDriver:
-    """Let records arrive, with crashes, and end the input; `each` is called after every batch, with the number of records so far."""
+    """Let records arrive, with crashes, and end the input; `each` is called after every epoch, with the number of records so far."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)
         driver = TestDriver(app, shards=taken.shards, partitions=taken.partitions)
     came = 0
-    for number, (stream, rows) in enumerate(taken.batches):
-        came += len(rows)
+    for number, epoch in enumerate(taken.epochs):
+        came += sum(map(len, epoch.values()))
+        (stream, rows), *_ = epoch.items()
         if rows[0].get("removed"):
             driver.remove(stream, [{name: part for name, part in row.items() if name != "removed"} for row in rows])
         else:
-            driver.send(stream, rows)
+            driver.send_all(epoch)
         if number in taken.crashes:
             driver.restart()
         if number in taken.rescaled:

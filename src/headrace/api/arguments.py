@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headrace.core.errors import PlanError
 from headrace.core.where import caller
+from headrace.plan.building.as_of_joins import VersionedTable
 from headrace.plan.building.step_place import StepNames
 from headrace.plan.nodes import Node
 
@@ -22,6 +23,14 @@ class Namer(StepNames, Protocol):
 
 def node_of(stream: Any, role: str, namer: Namer) -> Node:
     """The node of a stream or table of the same app that a method is given."""
+    versions = getattr(stream, "versions", None)
+    if isinstance(versions, VersionedTable):
+        raise PlanError(
+            f"{role}: {versions.node.name!r} as of a time",
+            why="it has no rows of its own: which of its versions are valid depends on the records that ask",
+            hint='let a stream ask, stream.join(table.as_of("at", history="1 day"), on=...), or give the table itself',
+            where=caller(),
+        )
     node = getattr(stream, "node", None)
     if not isinstance(node, Node):
         raise PlanError(
@@ -29,11 +38,16 @@ def node_of(stream: Any, role: str, namer: Namer) -> Node:
             hint='windows and groups become one when it is said what is computed: .agg(views="count(*)")',
             where=caller(),
         )
-    if stream.namer is not namer:
+    refuse_another_app(node, stream.namer, role, namer)
+    return node
+
+
+def refuse_another_app(node: Node, declared_by: Namer, role: str, namer: Namer) -> None:
+    """A node of one app has no place in another."""
+    if declared_by is not namer:
         raise PlanError(
-            f"{role}: {node.name!r} is declared by another app, {stream.namer.name!r}",
+            f"{role}: {node.name!r} is declared by another app, {declared_by.name!r}",
             why="a job reads the streams of its own app",
-            hint=f"declare the topic in app {namer.name!r}, too; results of {stream.namer.name!r} are in the topic of its view or sink",
+            hint=f"declare the topic in app {namer.name!r}, too; results of {declared_by.name!r} are in the topic of its view or sink",
             where=caller(),
         )
-    return node

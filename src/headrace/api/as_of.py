@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from headrace.api.arguments import Namer
 from headrace.plan.building.as_of_joins import VersionedTable
-from headrace.plan.nodes import Node
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,3 @@ class AsOf:
 
     namer: Namer
     versions: VersionedTable
-
-    @property
-    def node(self) -> Node:
-        return self.versions.node

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.api.arguments import Namer, node_of
+from headrace.api.arguments import Namer, node_of, refuse_another_app
 from headrace.api.as_of import AsOf
 from headrace.core import html
 from headrace.core.columns.names import Names
@@ -119,10 +119,11 @@ class Stream:
         from headrace.api.answers import Answers
 
         after, asked = self.after(), JoinArguments(on, how, suffix, broadcast, ttl, wait)
-        right = node_of(table, f"join of {self.name!r} with one", self.namer)
+        role = f"join of {self.name!r} with one"
         if isinstance(table, AsOf):
+            refuse_another_app(table.versions.node, table.namer, role, self.namer)
             return Answers(self.namer, as_of_join(after, table.versions, asked))
-        made = join(after, right, asked)
+        made = join(after, node_of(table, role, self.namer), asked)
         return Table(self.namer, made) if made.changes else Stream(self.namer, made)
 
     @says_where

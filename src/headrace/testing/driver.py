@@ -46,9 +46,9 @@ Row = dict[str, Any]
 class TestDriver:
     """An app in virtual time: send records to its streams, move time, and look at its views and sinks.
 
-    Each `send` is one epoch. `advance` moves event time in every stream. `starts_at` sets the wall clock, which then moves only by `wait`
-    and `advance`. Without it the clock follows the latest record: no record is too far in the future, and a stream is idle when records of
-    another are `idle` further.
+    Each `send` and each `send_all` is one epoch. `advance` moves event time in every stream. `starts_at` sets the wall clock, which then
+    moves only by `wait` and `advance`. Without it the clock follows the latest record: no record is too far in the future, and a stream is
+    idle when records of another are `idle` further.
     """
 
     __test__ = False  # pytest takes classes of this name for tests
@@ -78,11 +78,14 @@ class TestDriver:
 
     def send(self, stream: str, rows: Sequence[Mapping[str, Any]] | pa.Table) -> None:
         """Send records to a stream, and process them as one epoch."""
-        source, sent = self._source(stream), self._inputs[stream]
-        records = sent.send(sent_table(source, rows))
-        if self._follows:
-            self._now = max([*sent.latest(LATEST).values(), self._now])
-        self._run(self._planner.taken(self._plan, self._now), {stream: records})
+        self._take({stream: rows})
+
+    def send_all(self, rows: Mapping[str, Sequence[Mapping[str, Any]] | pa.Table]) -> None:
+        """Send records to several streams, and process them as one epoch; a stream that waits for a table begins in the epoch after it."""
+        waiting = self._planner.waits if not self._plan.epoch else ()
+        for group in ([name for name in rows if name not in waiting], [name for name in rows if name in waiting]):
+            if group:
+                self._take({name: rows[name] for name in group})
 
     def remove(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Remove rows from a table of another system (`app.table`), by their keys, as a tombstone does."""
@@ -216,6 +219,13 @@ class TestDriver:
         rules = {name: _rule(source, follows=self._follows) for name, source in self._sources.items()}
         streams = {name: PlannedStream(self._inputs[name], rules[name], source.time) for name, source in self._sources.items()}
         return Planner(plan.name, streams, self._program, waits(plan.nodes))
+
+    def _take(self, rows: Mapping[str, Sequence[Mapping[str, Any]] | pa.Table]) -> None:
+        tables = {stream: sent_table(self._source(stream), sent) for stream, sent in rows.items()}
+        records = {stream: self._inputs[stream].send(table) for stream, table in tables.items()}
+        if self._follows:
+            self._now = max([self._now, *(time for stream in records for time in self._inputs[stream].latest(LATEST).values())])
+        self._run(self._planner.taken(self._plan, self._now), records)
 
     def _run(self, plan: EpochPlan, batches: Mapping[str, pl.DataFrame] | None = None) -> None:
         before, self._plan = self._plan, plan

@@ -22,6 +22,7 @@ class SentStream:
         self._moment = None if source.time is None else ComputedTime.of(source.time)
         self._ends = dict.fromkeys(range(partitions), 0)
         self._waiting: pl.DataFrame | None = None
+        self._latest: dict[int, Mapping[int, int]] = {}
 
     @property
     def label(self) -> str:
@@ -40,6 +41,7 @@ class SentStream:
             self._ends[place] += 1
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
+        self._latest = {}
         self._waiting = frame.with_columns(pl.Series(PARTITION, places, pl.Int32), pl.Series(OFFSET, offsets, pl.Int64))
         return self._waiting
 
@@ -47,8 +49,10 @@ class SentStream:
         """The latest event time of each partition among the records that wait, without those above a limit."""
         if self._waiting is None or self._moment is None:
             return {}
-        times = self._waiting.select(PARTITION, self._moment.times().alias("time")).filter(pl.col("time") <= limit)
-        return dict(times.group_by(PARTITION).agg(pl.col("time").max()).rows())
+        if limit not in self._latest:
+            times = self._waiting.select(PARTITION, self._moment.times().alias("time")).filter(pl.col("time") <= limit)
+            self._latest[limit] = dict(times.group_by(PARTITION).agg(pl.col("time").max()).rows())
+        return self._latest[limit]
 
     def identity(self) -> str:
         return self._source.name

@@ -71,6 +71,21 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("results of 'clicks.window' are replaced or retracted later", ".to_stream()",
      lambda s: s.counted().emit(early="1s", mode="accumulating").join(s.prices, on="product")),
     ("as of 'n', which is int", "timestamp", lambda s: s.orders.join(s.prices.as_of("n", history="1 day"), on="product")),
+    ("union of 'clicks.table' with one: 'clicks.table' as of a time", "stream.join(table.as_of(",
+     lambda s: s.prices.union(s.prices.as_of("at", history="1 day"))),  # type: ignore[arg-type]
+    ("view 'v': 'clicks.table' as of a time", "stream.join(table.as_of(", lambda s: s.app.view("v", s.prices.as_of("at", history="1 day"))),  # type: ignore[arg-type]
+    ("a sink to topic out: 'clicks.table' as of a time", "stream.join(table.as_of(",
+     lambda s: s.app.sink(s.prices.as_of("at", history="1 day"), hr.log("out"))),  # type: ignore[arg-type]
+    ("join of 'orders' with one: 'clicks.table' as of a time", "stream.join(table.as_of(",
+     lambda s: s.orders.join_within(s.prices.as_of("at", history="1 day"), on="product", within="1s")),  # type: ignore[arg-type]
+    ("ttl='1 day' of the join of 'orders' and 'clicks.table'", "to_table(key, ttl=",
+     lambda s: s.orders.join(s.prices, on="product", ttl="1 day")),
+    ("ttl='1 day' of the join of 'orders' and 'clicks.table'", "to_table(key, ttl=",
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product", ttl="1 day")),
+    ("wait=None of the join of 'orders' and 'clicks.table'", "leave it out",
+     lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product", wait=None)),
+    ("wait=None of the join of 'users.table' and 'users.table'", "leave it out",
+     lambda s: s.users.join(s.users, on="product", ttl=None, wait=None)),
     ("'orders' has no such column", "columns: id", lambda s: s.orders.join(s.prices.as_of("when", history="1 day"), on="product")),
     ("whose versions are not facts of a stream", "to_table(key).as_of",
      lambda s: s.prices.where("page is not null").as_of("at", history="1 day")),  # type: ignore[attr-defined]

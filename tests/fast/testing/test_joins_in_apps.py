@@ -340,3 +340,17 @@ def test_explain_says_that_early_answers_are_kept() -> None:
     )
     assert "answered at once and corrected" in said
     assert "records that wait for the watermark, each with its early answer" in said
+
+
+def test_records_of_several_streams_are_sent_in_one_epoch_and_a_stream_waits_for_its_table() -> None:
+    app = Declaration("together")
+    timed: dict[str, Any] = {"key": "k", "time": "at", "watermark": bounded("10s")}
+    left, right = app.stream("a", LEFT, **timed), app.stream("b", RIGHT, **timed)
+    app.sink(left.join(right.to_table("k"), on="k"), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send_all({"a": [{"id": 1, "k": "x", "at": at(30)}], "b": [{"rid": 7, "k": "x", "at": at(25)}]})
+        assert [(row["id"], row["rid"]) for row in driver.rows("out")] == [(1, 7)]
+        assert driver.watermark == at(15)
+        driver.send_all({"a": [{"id": 2, "k": "x", "at": at(50)}], "b": [{"rid": 8, "k": "x", "at": at(60)}]})
+        assert [(row["id"], row["rid"]) for row in driver.rows("out")] == [(1, 7), (2, 8)]
+        assert driver.watermark == at(40)

@@ -109,6 +109,37 @@ def test_keys_of_two_types_are_refused_with_the_cast(kind: str, one: str, two: s
     assert f"cast(x as {one})" in str(refused.value.hint)
 
 
+def test_rows_of_two_tables_with_one_key_and_without_a_match_are_two_rows_of_a_full_join() -> None:
+    app = Declaration("full")
+    one = app.table("a", "id int, x int, n int", key="id", source=KAFKA)
+    two = app.table("b", "id int, x int, m int", key="id", source=KAFKA)
+    app.view("out", one.join(two, on=["id", "x"], how="full", ttl=None))
+    with TestDriver(app) as driver:
+        driver.send_all({"a": [{"id": 1, "x": 1, "n": 5}], "b": [{"id": 1, "x": 2, "m": 6}]})
+        assert [list(row.values()) for row in driver.rows("out")] == [[1, 1, 5, None], [1, 2, None, 6]]
+        driver.remove("a", [{"id": 1}])
+        assert [list(row.values()) for row in driver.rows("out")] == [[1, 2, None, 6]]
+
+
+@pytest.mark.parametrize("on", ["x", "n"])
+def test_a_row_that_a_full_join_cannot_tell_from_one_of_the_other_table_is_a_dead_letter(on: str) -> None:
+    """Both tables have a row whose key is null: in the result, nothing but its key would tell which of them a row is of."""
+    app = Declaration("null")
+    one, two = app.table("a", "x int, n int", key="x", source=KAFKA), app.table("b", "x int, n int", key="x", source=KAFKA)
+    app.view("out", one.join(two, on=on, how="full", ttl=None))
+    with TestDriver(app) as driver:
+        driver.send_all({"a": [{"x": None, "n": 5}, {"x": 1, "n": 6}], "b": [{"x": None, "n": 7}, {"x": 2, "n": 8}]})
+        assert len(driver.rows("out")) == 2
+        driver.send("a", [{"x": None, "n": 9}])
+        driver.remove("a", [{"x": None}])
+        assert len(driver.rows("out")) == 2
+        assert [letter["step"] for stream in "ab" for letter in driver.dead_letters(stream)] == ["a.table.join"] * 3
+        assert "a row of the other table" in driver.dead_letters("a")[0]["reason"]
+        found = counts(driver, "a.table.join")
+        assert found["in"] == found["out"] + found["filtered"] + found["dead_letter"]
+        assert found["dead_letter"] == 3
+
+
 def test_what_is_no_number_is_one_key_of_every_step_that_has_a_state() -> None:
     """A single row by a single number: two such frames are merged by polars, not hashed."""
     app = Declaration("steps")

@@ -135,8 +135,10 @@ def firsts(numbers: np.ndarray) -> np.ndarray:
 
 def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     """Whether it is certain that no two records have the same key: quicker to find out than to merge those that have."""
+    if records.height < 2:
+        return True
     # Where two of few are equal there is no need to examine the others.
-    for some in (records.head(_FEW), records):
+    for some in (records.head(_FEW), records) if records.height > _FEW else (records,):
         hashes = _hashes(some, by)
         if hashes is None or len(_repeated(hashes[_beside_others(hashes)])):
             return False

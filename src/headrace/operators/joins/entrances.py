@@ -43,14 +43,31 @@ class AnyRecords:
 
 @dataclass(frozen=True)
 class TableChanges:
-    """The changes of a table, whose rows `identity` tells apart."""
+    """The changes of a table, whose rows `identity` tells apart.
+
+    `named`: rows of both tables may be in a result without a match, so that a row must have a key that is no other's.
+    """
 
     by: tuple[str, ...]
     columns: tuple[str, ...]
     identity: tuple[str, ...]
+    named: bool = False
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of a batch on each row that is co-located by `by`."""
-        changes = (records if OP in records.columns else added(records)).drop(ROW, strict=False)
+        changes, bad = self._told_apart(records if OP in records.columns else added(records))
         identity = tuple(dict.fromkeys((*self.by, *self.identity)))
-        return Entered(as_upserts(changes.select(*self.columns, TIME, OP), identity), records.height)
+        rows = as_upserts(changes.drop(ROW, strict=False).select(*self.columns, TIME, OP), identity)
+        return Entered(rows, changes.height, bad=bad)
+
+    def _told_apart(self, changes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Changes of rows that have a key, and of those that would look like a row of the other table."""
+        if not self.named:
+            return changes, None
+        own = [pl.col(name).is_null() for name in self.identity if name not in self.by]
+        nameless = pl.all_horizontal(own) if own else pl.any_horizontal(pl.col(name).is_null() for name in self.by)
+        found = changes.select(nameless).to_series()
+        if not found.any():
+            return changes, None
+        reason = pl.lit("its key is null, and in a full join nothing tells it from a row of the other table")
+        return changes.filter(~found), changes.filter(found).with_columns(reason.alias(REASON))

@@ -100,7 +100,7 @@ class IntervalJoined(SeveralStates):
         if spec.pick == ALL_MATCHES:
             for pairs in (self._matches(left), self._matches_of_right(right)):
                 met, bad = self._met(pairs)
-                results.append(met)
+                results += [] if met is None else [met]
                 failed += bad
         self._left.add(left)
         settled, bad = self._settled(left_due)
@@ -122,6 +122,8 @@ class IntervalJoined(SeveralStates):
         if not reach.waits:
             return None
         known = state.between(time.before - settled, time.after - settled)
+        if came.is_empty():
+            return known
         late = came.filter(pl.col(TIME) < time.after - settled)
         return late if known is None else pl.concat([known, late])
 
@@ -139,11 +141,9 @@ class IntervalJoined(SeveralStates):
             return None
         return self._pairing.pairs(found.rows, right[found.places]).with_columns(pl.Series(_PLACE, found.places))
 
-    def _met(self, pairs: pl.DataFrame | None) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    def _met(self, pairs: pl.DataFrame | None) -> tuple[pl.DataFrame | None, list[pl.DataFrame]]:
         """The pairs for which the condition is true, and those for which it cannot be computed."""
-        if pairs is None:
-            return pl.DataFrame(schema={_PLACE: pl.Int64}), []
-        if self._condition is None:
+        if pairs is None or self._condition is None:
             return pairs, []
         error = pl.lit(None, pl.String) if self._condition.error is None else self._condition.error
         judged = pairs.with_columns(self._condition.value.alias("_true"), error.alias(FAULT))
@@ -156,16 +156,16 @@ class IntervalJoined(SeveralStates):
         if due is None or due.is_empty():
             return [], []
         met, bad = self._met(self._matches(due))
-        results = [self._picked(met)] if self._spec.pick != ALL_MATCHES and met.height else []
+        results = [self._picked(met)] if self._spec.pick != ALL_MATCHES and met is not None and met.height else []
         if self._spec.keeps_left:
-            results.append(self._pairing.left_alone(due.filter(_unmatched(due, met))))
+            results.append(self._pairing.left_alone(_unmatched(due, met)))
         return results, bad
 
     def _settled_right(self, due: pl.DataFrame | None) -> list[pl.DataFrame]:
         if due is None or due.is_empty():
             return []
         met, _ = self._met(self._matches_of_right(due))
-        return [self._pairing.right_alone(due.filter(_unmatched(due, met)))]
+        return [self._pairing.right_alone(_unmatched(due, met))]
 
     def _picked(self, met: pl.DataFrame) -> pl.DataFrame:
         """Of the pairs of each left row that with the first or last right time; of equal times their contents decide."""
@@ -175,11 +175,13 @@ class IntervalJoined(SeveralStates):
         return ordered.unique(subset=[_PLACE], keep="first", maintain_order=True)
 
 
-def _unmatched(rows: pl.DataFrame, met: pl.DataFrame) -> pl.Series:
-    """Which rows are in no pair."""
+def _unmatched(rows: pl.DataFrame, met: pl.DataFrame | None) -> pl.DataFrame:
+    """The rows that are in no pair."""
+    if met is None or met.is_empty():
+        return rows
     alone = np.ones(rows.height, dtype=bool)
     alone[met.get_column(_PLACE).to_numpy()] = False
-    return pl.Series(alone)
+    return rows.filter(alone)
 
 
 @operator_of.register

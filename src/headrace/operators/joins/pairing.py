@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -72,6 +73,13 @@ class Pairing:
 
     def _rows(self, frames: Sequence[pl.DataFrame], names: list[str], kinds: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
         if not frames:
-            return pl.DataFrame(schema={**dict(kinds), TIME: pl.Int64, OP: pl.Int8}).select(*names, TIME)
+            of = dict(kinds)
+            return _empty(tuple((name, of[name]) for name in names))
         whole = pl.concat(frames, how="diagonal", rechunk=True)
         return whole[[*names, TIME, *([OP] if OP in whole.columns else [])]]
+
+
+@cache
+def _empty(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    """Made once for the many epochs in which a port of a shard gets nothing."""
+    return pl.DataFrame(schema={**dict(columns), TIME: pl.Int64})

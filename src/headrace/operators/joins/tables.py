@@ -70,26 +70,26 @@ class TablesJoined(SeveralStates):
         right, lost_right = self._change(self._right, self._pairing.right_rows(arrived.at(RIGHT)), self._spec.keeps_right)
         # Rows that stay, of the keys that the other side touches.
         left_kept, right_kept = self._kept(self._left, right.keys, left), self._kept(self._right, left.keys, right)
-        gone = [self._pairs(left.gone, right_kept), self._pairs(left.gone, right.gone), self._pairs(left_kept, right.gone)]
-        come = [self._pairs(left.come, right_kept), self._pairs(left.come, right.come), self._pairs(left_kept, right.come)]
+        gone = self._pairs((left.gone, right_kept), (left.gone, right.gone), (left_kept, right.gone))
+        come = self._pairs((left.come, right_kept), (left.come, right.come), (left_kept, right.come))
         if self._spec.keeps_left:
             ceased, began = self._alone(left, left_kept, right, self._right)
-            gone.append(self._pairing.left_alone(ceased))
-            come.append(self._pairing.left_alone(began))
+            gone += [self._pairing.left_alone(part) for part in ceased]
+            come += [self._pairing.left_alone(part) for part in began]
         if self._spec.keeps_right:
             ceased, began = self._alone(right, right_kept, left, self._left)
-            gone.append(self._pairing.right_alone(ceased))
-            come.append(self._pairing.right_alone(began))
+            gone += [self._pairing.right_alone(part) for part in ceased]
+            come += [self._pairing.right_alone(part) for part in began]
         self._write(self._left, left, store)
         self._write(self._right, right, store)
-        results = [retracted(part) for part in gone if part.height] + [added(part) for part in come if part.height]
+        results = [*map(retracted, gone), *map(added, come)]
         lost = lost_left + lost_right
         return Outcome(results, counts={"out": -lost, "filtered": lost} if lost else {})
 
     def table(self) -> pl.DataFrame | None:
         """All results that hold."""
         left, right = self._left.all(), self._right.all()
-        parts = [] if left is None or right is None else [self._pairs(left, right)]
+        parts = [] if left is None or right is None else self._pairs((left, right))
         if left is not None and self._spec.keeps_left:
             alone = left if right is None else left.join(right, on=self._pairing.on, how="anti")
             parts.append(self._pairing.left_alone(alone))
@@ -103,7 +103,7 @@ class TablesJoined(SeveralStates):
         changes = came if keeps or came.is_empty() else came.filter(self._pairing.keyed())
         lost = came.height - changes.height
         if changes.is_empty():
-            empty = came.clear().drop(OP, strict=False)
+            empty = changes.drop(OP, strict=False)
             return _Change(empty, empty, empty.select(self._pairing.on), empty.select(state.identity)), lost
         changes = as_upserts(changes, state.identity)
         come = changes.filter(pl.col(OP) == ADD).drop(OP)
@@ -122,8 +122,10 @@ class TablesJoined(SeveralStates):
         rows = found.rows.select(change.come.columns)
         return rows if change.touched.is_empty() else rows.join(change.touched, on=state.identity, how="anti", nulls_equal=True)
 
-    def _alone(self, own: _Change, kept: pl.DataFrame, other: _Change, others: Multimap) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def _alone(self, own: _Change, kept: pl.DataFrame, other: _Change, others: Multimap) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """The rows of one side that cease to be without a match, and those that begin to be."""
+        if own.gone.is_empty() and own.come.is_empty() and kept.is_empty():
+            return [], []
         on = [*self._pairing.on]
         keys = pl.concat([own.keys, other.keys]).unique()
         moved = pl.concat([other.come.select(*on, pl.lit(1).alias(_MOVED)), other.gone.select(*on, pl.lit(-1).alias(_MOVED))])
@@ -132,24 +134,28 @@ class TablesJoined(SeveralStates):
         behind = pl.col(_BEFORE) + pl.col(_MOVED).fill_null(0)
         counted = counted.with_columns((pl.col(_BEFORE) == 0).alias(_BEFORE), (behind == 0).alias(_AFTER))
 
-        def rows(part: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
-            return key_join(part, counted, on, nulls_equal=True).filter(condition).select(part.columns)
+        def rows(*parts: tuple[pl.DataFrame, pl.Expr]) -> list[pl.DataFrame]:
+            judged = ((part, key_join(part, counted, on, nulls_equal=True).filter(condition)) for part, condition in parts if part.height)
+            return [chosen.select(part.columns) for part, chosen in judged if chosen.height]
 
         before, after = pl.col(_BEFORE), pl.col(_AFTER)
-        ceased = [rows(own.gone, before), rows(kept, before & ~after)]
-        return pl.concat(ceased), pl.concat([rows(own.come, after), rows(kept, ~before & after)])
+        return rows((own.gone, before), (kept, before & ~after)), rows((own.come, after), (kept, ~before & after))
 
     def _write(self, state: Multimap, change: _Change, store: Store) -> None:
+        if change.gone.is_empty() and change.come.is_empty():
+            return
         removed = change.gone.join(change.come, on=state.identity, how="anti", nulls_equal=True)
         state.change(change.come, removed, store)
 
-    def _pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-        """All pairs of rows with equal keys; null equals nothing."""
-        on = [*self._pairing.on]
-        if left.is_empty() or right.is_empty():
-            return self._pairing.left_alone(left.clear())
-        numbers = key_join(left.select(on).with_row_index(_PLACE), right.select(on).with_row_index(_OTHER), on)
-        return self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)])
+    def _pairs(self, *sides: tuple[pl.DataFrame, pl.DataFrame]) -> list[pl.DataFrame]:
+        """All pairs of rows of two sides with equal keys; null equals nothing."""
+        on, found = [*self._pairing.on], []
+        for left, right in sides:
+            if left.height and right.height:
+                numbers = key_join(left.select(on).with_row_index(_PLACE), right.select(on).with_row_index(_OTHER), on)
+                if numbers.height:
+                    found.append(self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)]))
+        return found
 
 
 def _without_equal(gone: pl.DataFrame, come: pl.DataFrame, identity: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -167,8 +173,9 @@ def _(node: TableJoin) -> Made:
     sides, shown = node.sides, node.sides.shown
     left, right = sides.left, sides.right
     spec = TableJoinSpec(Pairing.of(sides), left.keys, tuple(shown[name] for name in right.keys), sides.keeps_left, sides.keeps_right)
+    full = sides.keeps_left and sides.keeps_right
     ports = {
-        LEFT: Port(TableChanges(sides.left_on, tuple(left.columns.names), left.keys)),
-        RIGHT: Port(TableChanges(sides.right_on, tuple(right.columns.names), right.keys)),
+        LEFT: Port(TableChanges(sides.left_on, tuple(left.columns.names), left.keys, full)),
+        RIGHT: Port(TableChanges(sides.right_on, tuple(right.columns.names), right.keys, full)),
     }
     return Made(spec, ports)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
-from headrace.plan.building.joins import JoinArguments, refuse_broadcast
+from headrace.plan.building.joins import JoinArguments, refuse_broadcast, refuse_ttl, refuse_wait
 from headrace.plan.building.step_place import StepPlace
 from headrace.plan.joins.as_of import AsOfJoin, versioned
 from headrace.plan.nodes import Node, column
@@ -31,6 +31,8 @@ def versioned_table(table: Node, moment: str, history: Duration, at: str | None)
 def as_of_join(after: StepPlace, right: VersionedTable, asked: JoinArguments) -> AsOfJoin:
     name = after.called("join")
     refuse_broadcast(after, asked)
+    refuse_ttl(after, right.node, asked)
+    refuse_wait(after, right.node, asked)
     sides = asked.sides(after, right.node.input)
     column(after.node, right.moment, "as of")
     return AsOfJoin(name, sides.columns, after.at, sides, right.node, right.moment, right.history)

@@ -61,16 +61,32 @@ def join(after: StepPlace, right: Node, asked: JoinArguments) -> TableLookup | T
     if not is_table(right):
         raise _unbounded(after, right)
     sides = asked.sides(after, right)
+    refuse_ttl(after, right, asked)
     if not after.node.changes:
         return TableLookup(name, sides.columns, after.at, sides, asked.broadcast, asked.wait)
     refuse_broadcast(after, asked)
+    refuse_wait(after, right, asked)
+    return TableJoin(name, sides.columns, after.at, sides, asked.ttl is None)
+
+
+def refuse_ttl(after: StepPlace, right: Node, asked: JoinArguments) -> None:
+    """Only tables expire rows."""
     if asked.ttl not in (REQUIRED, None):
         raise after.refused(
             f"ttl={asked.ttl!r} of the join of {after.node.name!r} and {right.name!r}",
-            why="a joined row is kept as long as the tables have its rows",
+            why="a row is in results as long as its table has it",
             hint='give the tables one: .to_table(key, ttl="30 days"), or ttl=None',
         )
-    return TableJoin(name, sides.columns, after.at, sides, asked.ttl is None)
+
+
+def refuse_wait(after: StepPlace, right: Node, asked: JoinArguments) -> None:
+    """Only records that meet the current rows of a table may come before these are read."""
+    if asked.wait != SNAPSHOT:
+        raise after.refused(
+            f"wait={asked.wait!r} of the join of {after.node.name!r} and {right.name!r}",
+            why="its results do not depend on which side is read first",
+            hint="leave it out",
+        )
 
 
 def refuse_broadcast(after: StepPlace, asked: JoinArguments) -> None:

@@ -61,6 +61,9 @@ class TableJoin(Join):
             right = [name for name in right if name not in sides.left_on]
         elif not sides.keeps_left:
             left = [name for name in left if name not in sides.left_on]
+        elif set(left) | set(right) <= set(sides.left_on):
+            # Rows of both tables with one key and no match differ in what else would have to be equal.
+            right = [*right, *sides.left_on]
         return tuple(dict.fromkeys((*left, *right)))
 
     @property
