@@ -24,24 +24,39 @@ _COUNTED = {
 def exposition(jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> bytes:
     """The statuses of jobs, the rows of views and the subscribers of a server as a page that Prometheus reads."""
     registry = CollectorRegistry()
-    registry.register(_Facts(jobs, views, subscribers))
+    registry.register(_Page((*job_metrics(jobs), *server_metrics(views, subscribers))))
     return generate_latest(registry)
 
 
-class _Facts(Collector):
-    def __init__(self, jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> None:
-        self._jobs, self._views, self._subscribers = jobs, views, subscribers
+def server_metrics(views: Mapping[str, int], subscribers: int) -> Iterable[Metric]:
+    """The rows of views in the memory of a server, and its subscribers."""
+    rows = GaugeMetricFamily("headrace_view_rows", "Rows of a view in the memory of this server.", labels=["view"])
+    for view, count in views.items():
+        rows.add_metric([view], count)
+    yield rows
+    yield GaugeMetricFamily("headrace_subscribers", "Subscribers of this server.", subscribers)
+
+
+def job_metrics(jobs: Sequence[Mapping[str, Any]]) -> Iterable[Metric]:
+    """The statuses of jobs."""
+    facts = _Facts(jobs)
+    yield from facts.steps()
+    yield from facts.progress()
+
+
+class _Page(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        yield from self._steps()
-        yield from self._progress()
-        rows = GaugeMetricFamily("headrace_view_rows", "Rows of a view in the memory of this server.", labels=["view"])
-        for view, count in self._views.items():
-            rows.add_metric([view], count)
-        yield rows
-        yield GaugeMetricFamily("headrace_subscribers", "Subscribers of this server.", self._subscribers)
+        return self._families
 
-    def _steps(self) -> Iterable[Metric]:
+
+class _Facts:
+    def __init__(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        self._jobs = jobs
+
+    def steps(self) -> Iterable[Metric]:
         for name, (metric, words) in _COUNTED.items():
             counter = CounterMetricFamily(metric, words, labels=["job", "step"])
             for job in self._jobs:
@@ -67,7 +82,7 @@ class _Facts(Collector):
                 letters.add_metric([job["name"], found["step"], found["reason"]], found["records"])
         yield letters
 
-    def _progress(self) -> Iterable[Metric]:
+    def progress(self) -> Iterable[Metric]:
         facts = (
             ("headrace_job_running", "Whether a job runs.", lambda job: float(job["state"] == "running")),
             ("headrace_job_epoch", "The last committed epoch.", lambda job: job["epoch"]),
