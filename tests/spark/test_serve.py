@@ -47,7 +47,7 @@ import headrace as hr
 
 app = hr.App("shop", home={home!r})
 orders = app.stream("orders", schema="customer string, amount string, at timestamp", time="at", watermark=hr.bounded("0 seconds"))
-spent = orders.select("customer", "at", amount="cast(amount as bigint)")
+spent = orders.with_columns(amount="cast(amount as bigint)")
 app.view("spent", spent.window(hr.tumbling("1 minute"), by="customer").agg(total="sum(amount)"))
 app.sink(orders.where("customer = 'ada'"), hr.log("copies"), name="copies")
 """
