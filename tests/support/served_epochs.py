@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
@@ -23,10 +24,12 @@ FORKS.set_forkserver_preload([__name__])
 
 
 class Epochs:
-    """The epochs of a view, decided by a seed alone: a job that repeats one writes the same."""
+    """The epochs of a view, decided by a seed alone: a job that repeats one writes the same. Subscribers in several threads share it."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
+        # The draws of two threads would mix.
+        self._growing = threading.Lock()
         self._changes: list[tuple[Rows, list[str]]] = []
         self._tables: list[Rows] = [{}]
         self._first = 2_500 if seed % 4 == 0 else 5
@@ -41,14 +44,15 @@ class Epochs:
         return self._tables[epoch]
 
     def _grow(self, epoch: int) -> None:
-        while len(self._changes) < epoch:
-            draw, before = self._random, self._tables[-1]
-            many = draw.randrange(8) if self._changes else self._first
-            urls = range(many) if not self._changes else [draw.randrange(12) for _ in range(many)]
-            changed = {f"/{url}": draw.randrange(1_000) for url in urls}
-            gone = [url for url in list(before)[:12] if url not in changed and draw.random() < 0.15]
-            self._changes.append((changed, gone))
-            self._tables.append({url: views for url, views in {**before, **changed}.items() if url not in gone})
+        with self._growing:
+            while len(self._changes) < epoch:
+                draw, before = self._random, self._tables[-1]
+                many = draw.randrange(8) if self._changes else self._first
+                urls = range(many) if not self._changes else [draw.randrange(12) for _ in range(many)]
+                changed = {f"/{url}": draw.randrange(1_000) for url in urls}
+                gone = [url for url in list(before)[:12] if url not in changed and draw.random() < 0.15]
+                self._changes.append((changed, gone))
+                self._tables.append({url: views for url, views in {**before, **changed}.items() if url not in gone})
 
 
 def write_epochs(home: Path, seed: int, last: int, tasks: int) -> None:

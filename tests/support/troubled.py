@@ -89,6 +89,16 @@ class TroubledJob:
         accounting = Accounting()
         accounting.add(step, **ends)
         accounting.explain(step, **(reason or {}))
+        self._write(accounting)
+
+    def wrote(self, output: str, *seconds: float) -> None:
+        """Write how long each of some tasks wrote to an output."""
+        for took in seconds:
+            accounting = Accounting()
+            accounting.wrote(output, round(took * SECOND))
+            self._write(accounting)
+
+    def _write(self, accounting: Accounting) -> None:
         with self.log.producer(linger=None) as producer:
             for row in accounting.entries():
                 producer.send(accounting_topic("shop"), {"job": "job-1", "epoch": 1, **row})

@@ -18,6 +18,12 @@ def entry(checkpoint: Path, kind: str, batch: int) -> Path:
     return checkpoint / kind / str(batch)
 
 
+def moments_of(checkpoint: Path, epoch: int) -> tuple[float, float]:
+    """When an epoch was planned, and when it was committed, in seconds since 1970. Both entries are removed after a hundred epochs."""
+    planned, committed = (entry(checkpoint, kind, epoch - 1).stat().st_mtime for kind in (OFFSETS, COMMITS))
+    return planned, committed
+
+
 def checksum_of(file: Path) -> Path:
     return file.with_name(f".{file.name}.crc")
 

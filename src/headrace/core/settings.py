@@ -61,6 +61,9 @@ class Settings:
     log_format: Literal["text", "json"] = "text"
     """How a line of a log of Headrace's own is written: as text, or as a JSON object for programs that gather logs."""
 
+    otel: bool = False
+    """Whether runs and servers send their metrics to a collector of OpenTelemetry; the variables OTEL_EXPORTER_OTLP_* say where."""
+
     alert_webhook: Secret | None = None
     """Where alerts are posted to, as JSON: a URL."""
 

@@ -13,7 +13,8 @@ from headrace.core.errors import JobError
 
 COLUMNS = (
     "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint, "
-    "partly_late bigint, late_reason string, dead_letter_reason string, state_rows bigint, state_bytes bigint"
+    "partly_late bigint, late_reason string, dead_letter_reason string, state_rows bigint, state_bytes bigint, "
+    "writes bigint, write_micros bigint"
 )
 ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
 BESIDE = ("partly_late",)
@@ -21,6 +22,8 @@ BESIDE = ("partly_late",)
 REASONS = ("late_reason", "dead_letter_reason")
 """Why the first record of a step was late, or a dead letter."""
 KEPT = ("state_rows", "state_bytes")
+WRITTEN = ("writes", "write_micros")
+"""How often tasks wrote to an output, and for how many microseconds in all."""
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Accounting:
     def __init__(self) -> None:
         self._counts: dict[str, StepCount] = {}
         self._kept: dict[str, tuple[int, int]] = {}
+        self._written: dict[str, tuple[int, int]] = {}
 
     def add(self, step: str, **ends: int) -> None:
         """Count records of a step: `taken`, and their fates."""
@@ -66,12 +70,19 @@ class Accounting:
         before = self._kept.get(step, (0, 0))
         self._kept[step] = (before[0] + rows, before[1] + size)
 
+    def wrote(self, output: str, micros: int, writes: int = 1) -> None:
+        """Record that a task wrote to an output, and for how many microseconds."""
+        before = self._written.get(output, (0, 0))
+        self._written[output] = (before[0] + writes, before[1] + micros)
+
     def merge(self, other: Accounting) -> None:
         for step, count in other._counts.items():
             self.add(step, **{name: number for name, number in asdict(count).items() if name not in REASONS})
             self.explain(step, **{name: getattr(count, name) for name in REASONS})
         for step, kept in other._kept.items():
             self.keep(step, *kept)
+        for output, (writes, micros) in other._written.items():
+            self.wrote(output, micros, writes)
 
     def __iter__(self) -> Iterator[tuple[str, StepCount]]:
         return iter(self._counts.items())
@@ -86,13 +97,17 @@ class Accounting:
         return {step: {name: getattr(count, name) for name in REASONS} for step, count in self}
 
     def entries(self) -> list[dict[str, int | str | None]]:
-        """The content of `rows` and `reasons`, and the state size of each step, also where no record moved."""
+        """The content of `rows` and `reasons`, the state sizes of steps and the write times of outputs, also where no record moved."""
         nothing = Accounting()
-        for step in self._kept.keys() - self._counts.keys():
+        for step in sorted((self._kept.keys() | self._written.keys()) - self._counts.keys()):
             nothing.add(step)
         said = {**self.reasons(), **nothing.reasons()}
-        found = [{**row, **said[str(row["step"])]} for row in (*self.rows(), *nothing.rows())]
-        return [{**row, **dict(zip(KEPT, self._kept.get(str(row["step"]), (None, None)), strict=True))} for row in found]
+        return [{**row, **said[str(row["step"])], **self._measured(str(row["step"]))} for row in (*self.rows(), *nothing.rows())]
+
+    def _measured(self, step: str) -> dict[str, int | None]:
+        none = (None, None)
+        kept, written = self._kept.get(step, none), self._written.get(step, none)
+        return {**dict(zip(KEPT, kept, strict=True)), **dict(zip(WRITTEN, written, strict=True))}
 
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> Accounting:
@@ -103,6 +118,8 @@ class Accounting:
             accounting.explain(entry["step"], **{name: entry[name] for name in REASONS})
             if entry[KEPT[0]] is not None:
                 accounting.keep(entry["step"], *(entry[name] for name in KEPT))
+            if entry[WRITTEN[0]] is not None:
+                accounting.wrote(entry["step"], entry["write_micros"], entry["writes"])
         return accounting
 
     def check(self, but: Collection[str] = ()) -> None:

@@ -20,7 +20,7 @@ _HELD = timedelta(seconds=10)
 def event_time(plan: EpochPlan | None, description: JobDescription) -> dict[str, Any]:
     """The watermark, its holder, whether that is far behind, for how long, and the reach of every partition."""
     if plan is None or not BEGINNING < plan.watermark < END:
-        return {"watermark": None, "held_by": None, "held": False, "held_since": None, "partitions": []}
+        return {"watermark": None, "held_by": None, "holder": None, "held": False, "held_since": None, "partitions": []}
     rules = {step.name: rebuilt(step.watermark) for step in description.steps if step.watermark is not None}
     streams = {name: progress for name, progress in plan.progress.items() if name in rules}
     holder = held_by(streams, rules, plan.clock)
@@ -36,7 +36,8 @@ def event_time(plan: EpochPlan | None, description: JobDescription) -> dict[str,
     ]  # fmt: skip
     held, since = _held(streams, holder)
     return {
-        "watermark": _moment(plan.watermark), "held_by": None if holder is None else str(holder), "held": held, "held_since": since,
+        "watermark": _moment(plan.watermark), "held_by": None if holder is None else str(holder),
+        "holder": None if holder is None else {"stream": holder.stream, "partition": holder.partition}, "held": held, "held_since": since,
         "partitions": reaches,
     }  # fmt: skip
 

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
+from headrace.checkpoint.journal import OFFSETS, entry, moments_of
 from headrace.engine.accounting import KEPT, REASONS
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.facts.accounting import COLUMNS, COUNTS, Sums, added, by_epoch, no_entries, stored_sums
+from headrace.jobs.facts.accounting import COUNTS, Sums, added, by_epoch, entries_in, no_entries, readable, stored_sums
 from headrace.log import Log
 from headrace.log.consumer import Consumer
 from headrace.log.errors import UnknownTopic
 from headrace.plan.topics import accounting_topic
+from headrace.serve.histogram import Histogram
 
+BOUNDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _EPOCHS = 300
 _RATE_OVER = 5.0
 # The rates of the last minute, in parts of this many seconds.
@@ -36,6 +38,8 @@ class StepTotals:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     reasons: dict[str, str | None] = field(default_factory=lambda: dict.fromkeys(REASONS))
     kept: tuple[int, int] | None = None
+    written: tuple[int, int] | None = None
+    """How often tasks wrote to it, and for how many microseconds; None if it is no output."""
 
 
 @dataclass
@@ -76,9 +80,9 @@ class FollowedAccounting:
             self._consumer = self._consumer or self._opened(record.id)
         except UnknownTopic:
             return
-        while (table := self._consumer.poll(timeout="0s", columns=("job", "_offset", *COLUMNS))) is not None:
-            fresh = pl.DataFrame(table).filter(pl.col("job") == record.id).select(self._waiting.columns)
-            self._waiting = pl.concat([self._waiting, fresh.cast(self._waiting.schema)])
+        columns = readable(self._log.topic(accounting_topic(self._place.name)))
+        while (table := self._consumer.poll(timeout="0s", columns=columns)) is not None:
+            self._waiting = pl.concat([self._waiting, entries_in(table, record.id)])
         self._close(done)
         for counts in self._epochs:
             if counts.committed_at is None:
@@ -88,9 +92,10 @@ class FollowedAccounting:
     def totals(self, step: str) -> StepTotals:
         counted = next((row for row in self._present.steps if row["step"] == step), None)
         kept = next(((row[KEPT[0]], row[KEPT[1]]) for row in self._present.kept if row["step"] == step), None)
+        written = next(((row["writes"], row["write_micros"]) for row in self._present.written if row["step"] == step), None)
         if counted is None:
-            return StepTotals(kept=kept)
-        return StepTotals({name: counted[name] for name in COUNTS}, {name: counted[name] for name in REASONS}, kept)
+            return StepTotals(kept=kept, written=written)
+        return StepTotals({name: counted[name] for name in COUNTS}, {name: counted[name] for name in REASONS}, kept, written)
 
     def epochs(self) -> list[EpochCounts]:
         """The last committed epochs in which records moved, the oldest first."""
@@ -134,6 +139,8 @@ class FollowedAccounting:
         self._present = self._sums
         self._waiting = no_entries()
         self._epochs: deque[EpochCounts] = deque(maxlen=_EPOCHS)
+        self.durations = Histogram(BOUNDS)
+        """How long epochs took, of those that were followed."""
 
     def _opened(self, job: str) -> Consumer:
         """Read from the beginning or, where old entries are removed, from after those that the job has added up."""
@@ -161,10 +168,11 @@ class FollowedAccounting:
 
     def _time(self, counts: EpochCounts) -> None:
         """Read from the journal when an epoch was committed, and planned; both entries are removed after a hundred epochs."""
-        committed, planned = (entry(self._place.checkpoint, kind, counts.epoch - 1) for kind in (COMMITS, OFFSETS))
+        planned = entry(self._place.checkpoint, OFFSETS, counts.epoch - 1)
         try:
-            counts.committed_at = committed.stat().st_mtime
-            counts.seconds = max(0.0, counts.committed_at - planned.stat().st_mtime)
+            planned_at, counts.committed_at = moments_of(self._place.checkpoint, counts.epoch)
+            counts.seconds = max(0.0, counts.committed_at - planned_at)
+            self.durations.add(counts.seconds)
             counts.watermark = int(json.loads(planned.read_text(encoding="utf-8").splitlines()[-1])["watermark"])
         except FileNotFoundError:
             if self._epochs and counts.epoch < self._epochs[-1].epoch - 100:

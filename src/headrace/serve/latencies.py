@@ -7,17 +7,15 @@ partition in each epoch the first records are looked at, which have waited longe
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
 from headrace.log.files.cursor import Cursor, ReadLimits
+from headrace.serve.histogram import Histogram
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _SAMPLE = 500
@@ -31,8 +29,7 @@ class Latencies:
     def __init__(self, log: Log, place: JobDirectory) -> None:
         self._log, self._place = log, place
         self._epoch: int | None = None
-        self._counts = [0.0] * (len(BOUNDS) + 1)
-        self._sum = 0.0
+        self._histogram = Histogram(BOUNDS)
 
     def read(self) -> dict[str, Any]:
         """The histogram with what was committed since the last look: buckets that add up, and the sum."""
@@ -41,9 +38,7 @@ class Latencies:
         for epoch in range(max(first, 1), done + 1):
             self._add(epoch)
         self._epoch = done
-        bounds = (*(str(bound) for bound in BOUNDS), "+Inf")
-        added = np.cumsum(self._counts).tolist()
-        return {"buckets": list(zip(bounds, added, strict=True)), "sum": self._sum}
+        return self._histogram.told()
 
     def _add(self, epoch: int) -> None:
         try:
@@ -56,9 +51,7 @@ class Latencies:
             for partition, end in positions.items():
                 start = before.get(stream, {}).get(partition, 0)
                 for appended_at, weight in self._sampled(stream, int(partition), start, end):
-                    seconds = max(0.0, committed - appended_at)
-                    self._counts[bisect_left(BOUNDS, seconds)] += weight
-                    self._sum += seconds * weight
+                    self._histogram.add(max(0.0, committed - appended_at), weight)
 
     def _positions(self, epoch: int) -> Mapping[str, Mapping[str, int]]:
         text = entry(self._place.checkpoint, OFFSETS, epoch - 1).read_text(encoding="utf-8")

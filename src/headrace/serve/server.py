@@ -6,12 +6,13 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
+from prometheus_client.core import Metric
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -25,9 +26,11 @@ from headrace.ops.alerts.watch import jobs_in, watching
 from headrace.serve.http.api import Api
 from headrace.serve.http.connections import guarded
 from headrace.serve.http.limits import ServerLimits
+from headrace.serve.http.metrics import server_metrics
 from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.security import Security
 from headrace.serve.http.tokens import Tokens, tokens_in
+from headrace.serve.otlp import exported
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits
 
@@ -51,6 +54,8 @@ class ServeSettings:
     sql: SqlLimits = field(default_factory=SqlLimits)
     channels: Channels = field(default_factory=Channels)
     """Where the alerts of the jobs are told."""
+    otel: bool = False
+    """Send the server's own metrics to a collector of OpenTelemetry; a run sends those of its job."""
 
     def __post_init__(self) -> None:
         if not self.loopback and self.certificate is None and not self.insecure:
@@ -148,11 +153,17 @@ class Server:
             ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
         )  # fmt: skip
 
+    def _metrics(self) -> Iterable[Metric]:
+        return server_metrics(self.hub.follower.rows(), self.hub.subscribers)
+
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.hub.start()
         try:
-            with watching(lambda: jobs_in(self._home), self._log, self._settings.channels):
+            with (
+                watching(lambda: jobs_in(self._home), self._log, self._settings.channels),
+                exported(self._metrics) if self._settings.otel else nullcontext(),
+            ):
                 yield
         finally:
             await self.hub.stop()

@@ -23,6 +23,7 @@ from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.plan.windows.kinds import Hopping
+from headrace.serve.dead_reasons import DeadReasons
 from headrace.serve.event_time import event_time
 from headrace.serve.followed_accounting import EpochCounts, FollowedAccounting
 from headrace.serve.interruptions import Interruptions
@@ -40,6 +41,7 @@ class JobStatus:
         self._accounting = FollowedAccounting(log, place)
         self._interruptions = Interruptions()
         self._latencies = Latencies(log, place)
+        self._dead_reasons = DeadReasons(log)
 
     def told(self, description: JobDescription) -> dict[str, Any]:
         """All facts, as JSON."""
@@ -70,6 +72,8 @@ class JobStatus:
             "steps": steps,
             "lags": lags_of(self._log, plan, self._log.clock.now()),
             "latency": self._latencies.read(),
+            "durations": self._accounting.durations.told(),
+            "dead_reasons": self._dead_reasons.read(description),
             "committed_at": _modified(self._place.checkpoint / COMMITS, str(found.epoch - 1)),
             "synced_at": _modified(self._place.path, SYNCED),
             "epoch_rows": _chosen(self._place.path / EPOCH_ROWS),
@@ -102,14 +106,17 @@ class JobStatus:
             "name": topic, "kind": kind, "does": words, "reads": [stream], "columns": "", "keeps": "", "bound": "", "topic": topic,
             "key": [], "window": None, "rule": None, "history": [], "changed_at": None, **counts, "in_rate": 0.0, "out_rate": 0.0,
             "late_reason": None, "dead_letter_reason": None, "state_rows": None, "state_bytes": None,
+            "writes": None, "write_seconds": None,
         }  # fmt: skip
 
     def _counted(self, name: str, rates: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
         totals = self._accounting.totals(name)
         rows, size = totals.kept or (None, None)
+        writes, micros = totals.written or (None, None)
         rate, changed = rates.get(name, {"in": 0.0, "out": 0.0}), self._accounting.changed_at(name)
         return {
             **totals.counts, **totals.reasons, "in_rate": round(rate["in"], 2), "out_rate": round(rate["out"], 2),
+            "writes": writes, "write_seconds": None if micros is None else micros / 1_000_000,
             "state_rows": rows, "state_bytes": size, "changed_at": None if changed is None else _moment(changed),
         }  # fmt: skip
 

@@ -59,10 +59,11 @@ class Level(Stage):
         for rows in arrived.values():
             if made := self.step(rows, writing, outbox):
                 yield wire.batch(made)
-        writing.finish()
-        self.yield_to_earlier(writing, list(arrived), wire.time_of(rows[0]).epoch)
+        time = wire.time_of(rows[0])
+        made = self.finish(writing, outbox, time, next(iter(arrived)))
+        self.yield_to_earlier(writing, list(arrived), time.epoch)
         if not self._writes:
-            yield wire.batch(outbox.beats(wire.time_of(rows[0]), task_number(), self.job.tasks))
+            yield wire.batch(made + outbox.beats(time, task_number(), self.job.tasks))
 
     def yield_to_earlier(self, writing: Writing, shards: Sequence[int], epoch: int) -> None:
         """Use the state of an earlier attempt if outputs have the epoch from it: a function of the user's may return something else when
@@ -91,6 +92,13 @@ class Level(Stage):
         left = [wire.line(row) for row in passing if not self.writes(row["target"])]
         going = [packet for packet in made.packets if not self.writes(packet.target)]
         return outbox.counted(left) + outbox.lines(going, made.accounting, time, shard)
+
+    def finish(self, writing: Writing, outbox: Outbox, time: EpochTime, shard: int) -> list[wire.Line]:
+        """Make the outputs of the task durable; returns what is to be passed on: how long that took, under one of its shards."""
+        if not self._writes:
+            return outbox.lines((), writing.write(), time, shard)
+        writing.finish()
+        return []
 
     def advance(self, shard: int, arrived: Callable[[str], list[Packet]], time: EpochTime) -> Result:
         """Run the operators of a shard through an epoch, and store their state; `arrived` has the packets of an operator."""
@@ -171,21 +179,20 @@ class PlacedLevel(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         arrived, shards = list(rows), self._level.job.program.shards
-        shard = arrived[0]["shard"]
+        shard, time = arrived[0]["shard"], wire.time_of(arrived[0])
         check_complete(arrived, shard)
-        # Nothing can be sent when the task ends, so each shard is a sender of its own.
+        # Nothing can be sent when the task ends, so each shard is a sender of its own, and the last one finishes the task.
         outbox = Outbox(shards)
         made = self._level.step(arrived, self._writing, outbox)
-        for line in (*made, *outbox.beats(wire.time_of(arrived[0]), shard, shards)):
-            yield _Line(*line)
         self._done.append(shard)
-        self._epoch = arrived[0]["epoch"]
+        if sorted(self._done) == self._level.shards:
+            made += self._level.finish(self._writing, outbox, time, shard)
+            self._level.yield_to_earlier(self._writing, self._done, time.epoch)
+        for line in (*made, *outbox.beats(time, shard, shards)):
+            yield _Line(*line)
 
     def close(self) -> None:
         """The last call of Spark in a task."""
         # A task that did nothing at all, as when Spark only reads its state, has nothing to write.
         if self._done and sorted(self._done) != self._level.shards:
             raise missing_shards(self._done, self._level.shards)
-        self._writing.finish()
-        if self._done:
-            self._level.yield_to_earlier(self._writing, self._done, self._epoch)

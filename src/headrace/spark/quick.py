@@ -134,7 +134,10 @@ class QuickEpoch:
             writings[task].take((packet for packet in leaving if level.writes(packet.target)), Accounting(), self._time.epoch)
             going += [packet for packet in leaving if not level.writes(packet.target)]
         for task, writing in enumerate(writings):
-            self._finish(writing, task, counted=last)
+            if last:
+                self._finish(writing, task)
+            else:
+                self._counts[task].merge(writing.write())
             level.yield_to_earlier(writing, shards_of(task, self._job.tasks, self._job.program.shards), self._time.epoch)
         return going
 
@@ -147,9 +150,8 @@ class QuickEpoch:
             mine = shards_of(task, self._job.tasks, self._job.program.shards)
             writing = Writing(self._job, task)
             writing.take((packet for shard in mine for packet in packets if packet.shard == shard), Accounting(), self._time.epoch)
-            self._finish(writing, task, counted=True)
+            self._finish(writing, task)
 
-    def _finish(self, writing: Writing, task: int, *, counted: bool) -> None:
-        if counted:
-            writing.take((), self._counts[task], self._time.epoch)
+    def _finish(self, writing: Writing, task: int) -> None:
+        writing.take((), self._counts[task], self._time.epoch)
         writing.finish()

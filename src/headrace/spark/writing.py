@@ -7,6 +7,7 @@ new one for the commit of every epoch.
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -59,17 +60,28 @@ class Writing:
         self._keep(packets)
 
     def finish(self) -> None:
-        """Make it durable. The accounting comes first: if a record is missing, the last stage writes nothing."""
+        """Make it durable. The accounting is checked first: if a record is missing, the last stage writes nothing."""
         if self._epoch is None:
             return
         self._accounting.check(but=self._job.program.observed)
-        for target, frames in sorted(self._frames.items()):
-            self._write(target, Changes(*net_changes(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ()))))
+        self._accounting.merge(self.write())
         rows = [{"job": self._job.id, "epoch": self._epoch, **row} for row in self._accounting.entries()]
         if rows:
             failpoints.reach("sink.accounting.before")
             self._write(accounting_topic(self._job.name), Changes(pl.DataFrame(rows)))
             failpoints.reach("sink.accounting.after")
+
+    def write(self) -> Accounting:
+        """Make all but the accounting durable; returns how long that took. A stage that is not the last one sends it on: a task writes the
+        accounting of an epoch once."""
+        times = Accounting()
+        for target, frames in sorted(self._frames.items()):
+            changes = Changes(*net_changes(pl.concat(frames, how="diagonal"), self._job.keys.get(target, ())))
+            began = time.perf_counter_ns()
+            self._write(target, changes)
+            if target in self._job.program.outlets:
+                times.wrote(target, (time.perf_counter_ns() - began) // 1_000)
+        return times
 
     def _keep(self, packets: Iterable[Packet]) -> None:
         for packet in packets:

@@ -3,12 +3,16 @@
 from random import Random
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from headrace.engine.accounting import COLUMNS, Accounting
+from headrace.api.declaration import Declaration
+from headrace.core.columns.schema import schema
+from headrace.engine.accounting import COLUMNS, WRITTEN, Accounting
 from headrace.jobs.directory import Record
 from headrace.jobs.facts import accounting as books_module
 from headrace.jobs.facts.accounting import JobAccounting
+from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
 from tests.support.counting import CountingDisk
 
@@ -84,3 +88,26 @@ def test_epochs_that_are_closed_for_long_are_removed_and_still_counted(log, tmp_
     assert accounting.totals()[0]["in"] == taken
     assert accounting.epochs().get_column("epoch").min() > 110
     assert max(segments[7:]) <= max(segments[:5]) + 1
+
+
+def test_a_topic_of_an_earlier_version_is_read_and_grows_when_its_job_runs_again(tmp_path):
+    log, app = Log(tmp_path / "log"), Declaration("app")
+    app.view("per_user", app.stream("clicks", "user string").group("user", ttl=None).agg(n="count(*)"))
+    early = [column for column in schema(COLUMNS) if column.name not in WRITTEN]
+    log.create_topic("app.accounting", schema=pa.schema(early), config={"segment.bytes": 4 << 20})
+    counted = Accounting()
+    counted.add("clicks", taken=3, out=3)
+    (row,) = counted.entries()
+    with log.producer(linger=None) as producer:
+        producer.send("app.accounting", {"job": "job-1", "epoch": 1, **{name: row[name] for name in row if name not in WRITTEN}})
+    accounting = JobAccounting(log, "app", RECORD)
+    assert (accounting.totals()[0]["in"], accounting.writes()) == (3, [])
+    create_outputs(log, app.plan(), 1)
+    counted.wrote("per_user", 1_500)
+    with log.producer(linger=None) as producer:
+        for entry in counted.entries():
+            producer.send("app.accounting", {"job": "job-1", "epoch": 2, **entry})
+    accounting = JobAccounting(log, "app", RECORD)
+    assert accounting.totals()[0]["in"] == 6
+    assert accounting.writes() == [{"step": "per_user", "writes": 1, "write_micros": 1_500}]
+    log.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -169,6 +170,29 @@ def test_a_key_with_most_of_the_records_of_one_shard_is_told(running):
         with running.log.producer(linger=None) as producer:
             producer.send(hot_topic("shop"), {"epoch": 1, "step": step, "key": key, "records": records, "gathers": True})
     assert running.found()["hot key"].fact == f"key 7 has 90% of the records of {step!r}"
+
+
+def test_a_sink_that_takes_most_of_an_epoch_is_told_by_its_slowest_task(running):
+    running.commit({0: 0, 1: 0})
+    took(running, 4)
+    running.wrote("sold", 0.5, 3.2)
+    running.wrote("seen", 0.9)
+    found = running.found()["slow sink"]
+    assert (found.fact, found.step) == ("writing to 'sold' took 3.2 s of the 4.0 s of an epoch", "sold")
+    assert "slow sink" not in running.found(view="seen")
+
+
+def test_a_sink_that_takes_a_small_part_of_an_epoch_is_not_slow(running):
+    running.commit({0: 0, 1: 0})
+    took(running, 60)
+    running.wrote("sold", 3.2)
+    assert "slow sink" not in running.found()
+
+
+def took(job, seconds):
+    """Let the epoch have been planned this long before its commit."""
+    committed = (job.place.checkpoint / "commits" / "0").stat().st_mtime
+    os.utime(job.place.checkpoint / "offsets" / "0", (committed, committed - seconds))
 
 
 def test_an_input_that_was_declared_complete_is_told(running):

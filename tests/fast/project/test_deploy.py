@@ -27,13 +27,17 @@ def read(name):
 
 def exposed():
     """The names of all samples of a job that has every fact."""
-    counts = dict.fromkeys(("in", "out", "late", "duplicate", "filtered", "dead_letter", "state_rows", "state_bytes"), 1)
+    ends = ("in", "out", "late", "duplicate", "filtered", "dead_letter")
+    counts = dict.fromkeys((*ends, "state_rows", "state_bytes", "writes", "write_seconds"), 1)
+    histogram = {"buckets": [("+Inf", 1.0)], "sum": 1.0}
     moment = "2026-01-01T12:00:00+00:00"
     job = {
         "name": "shop", "state": "running", "epoch": 1, "lag": 1, "lag_seconds": 1.0, "watermark": moment,
         "steps": [{"name": "orders", **counts}], "epochs": [{"seconds": 1.0, "phases": {"plan": 0.1}}],
         "committed_at": moment, "synced_at": moment, "told_at": moment, "restarts": 1,
-        "lags": [{"stream": "orders", "partition": 0, "records": 1, "seconds": 1.0}], "latency": {"buckets": [("+Inf", 1.0)], "sum": 1.0},
+        "lags": [{"stream": "orders", "partition": 0, "records": 1, "seconds": 1.0}],
+        "latency": histogram, "durations": histogram, "holder": {"stream": "orders", "partition": 0},
+        "dead_reasons": [{"step": "orders", "reason": "no number", "records": 1}],
     }  # fmt: skip
     lines = exposition([job], {"sold": 1}, 1).decode().splitlines()
     return {re.split(r"[{ ]", line)[0] for line in lines if not line.startswith("#")}

@@ -8,12 +8,14 @@ import httpx2 as httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from headrace.jobs.facts.description import read_description
 from headrace.ops.alerts.channels import Channels
 from headrace.ops.alerts.watch import make_round
 from headrace.ops.servers.ports import free_ports
 from headrace.serve.http.metrics import exposition
 from headrace.serve.http.metrics_server import metrics_served
 from headrace.serve.http.tokens import tokens_in
+from headrace.serve.status import JobStatus
 from headrace.testing.written import accounted
 from tests.support.troubled import TroubledJob
 
@@ -99,6 +101,56 @@ def test_lag_is_told_for_each_partition_in_records_and_seconds_and_latency_as_a_
     assert found["headrace_job_latency_seconds_count", ("job", "shop")] == 4
     assert found["headrace_job_latency_seconds_bucket", ("job", "shop"), ("le", "+Inf")] == 4
     assert found["headrace_job_last_commit_age_seconds", ("job", "shop")] >= 0
+
+
+def test_the_write_time_of_each_sink_is_told_in_seconds(home, serving):
+    job = TroubledJob(home)
+    job.commit({0: 0, 1: 0})
+    job.wrote("sold", 0.25, 1.5)
+    job.log.close()
+    with serving() as client:
+        found = samples(client)
+    assert found["headrace_sink_write_seconds_count", ("job", "shop"), ("sink", "sold")] == 2
+    assert found["headrace_sink_write_seconds_sum", ("job", "shop"), ("sink", "sold")] == 1.75
+
+
+def test_the_delay_of_the_watermark_is_told_with_the_partition_that_holds_it(home, serving):
+    job = TroubledJob(home)
+    job.commit({0: 600, 1: 4})
+    job.log.close()
+    with serving() as client:
+        found = samples(client)
+    (delay,) = (value for name, value in found.items() if name[0] == "headrace_job_watermark_delay_seconds")
+    assert delay > 0
+    holders = [name[1:] for name in found if name[0] == "headrace_job_watermark_holder"]
+    assert holders == [(("job", "shop"), ("partition", "1"), ("stream", "orders"))]
+
+
+def test_dead_letters_are_told_by_kind_of_reason_without_the_values_of_records(home, serving):
+    job = TroubledJob(home)
+    job.commit({0: 0, 1: 0})
+    letter = {"partition": 0, "offset": 1, "record": "{}"}
+    with job.log.producer(linger=None) as producer:
+        for number in range(30):
+            producer.send("orders.dead", {"step": "orders", "reason": f"price is 'secret {number}', and that is no number", **letter})
+            producer.send("orders.dead", {"step": "orders", "reason": "x" * (number + 1), **letter})
+        producer.send("orders.dead", {"step": "a step of another job", "reason": "x", **letter})
+    job.log.close()
+    with serving() as client:
+        found = {dict(name[1:])["reason"]: value for name, value in samples(client).items() if name[0] == "headrace_dead_letters_total"}
+    assert found["price is …, and that is no number"] == 30
+    assert found["other"] == 30 - 19
+    assert sum(found.values()) == 60
+
+
+def test_durations_of_epochs_are_a_histogram_that_only_grows(totals):
+    status, counts = JobStatus(totals.log, totals.place), []
+    for epoch in range(1, 4):
+        accounted(totals, epoch, facts={"taken": 5, "out": 5})
+        totals.epoch([])
+        told = status.told(read_description(totals.place.path))
+        counts.append(told["durations"]["buckets"][-1])
+    assert counts == [("+Inf", 1.0), ("+Inf", 2.0), ("+Inf", 3.0)]
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, of Prometheus")

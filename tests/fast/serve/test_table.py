@@ -123,13 +123,13 @@ def test_an_epoch_that_compaction_overtakes_while_it_is_read_is_not_shown(home, 
     served.step()
     totals.epoch(counted(2))
 
-    def overtaken(followed):
+    def overtaken(followed, ends):
         monkeypatch.undo()
         totals.epoch(counted(3)[:25])
         totals.epoch([])
         totals.epoch(counted(4)[:1])
         assert any(report.compacted.records_removed for report in totals.log.maintain("totals", force=True))
-        return followed._read()
+        return followed._read(ends)
 
     monkeypatch.setattr(Followed, "_read", overtaken)
     served.step()

@@ -15,7 +15,7 @@ from headrace.core import failpoints
 from headrace.core.failpoint_names import FAILPOINTS
 from headrace.engine.planning.quick_epochs import LAST_OF_SEVERAL, ONE, SEVERAL, QuickEpochs
 from headrace.jobs.facts.accounting import JobAccounting
-from tests.support.epochs_in_tasks import EpochsInTasks
+from tests.support.epochs_in_tasks import TASKS, EpochsInTasks
 from tests.support.examples import seeds
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -112,6 +112,26 @@ def test_one_task_does_exactly_what_several_do(tmp_path: Path, declare: Callable
     assert one == several
     assert one["facts"]
     assert one["clicks.dead"]
+
+
+@pytest.mark.parametrize("tasks", [SEVERAL, ONE])
+def test_the_writes_to_each_output_are_timed_once_in_an_epoch_and_task(tmp_path: Path, tasks: str) -> None:
+    app = declared(tmp_path)
+    job = EpochsInTasks(app, tmp_path / "checkpoint")
+    epochs = 3
+    for epoch in range(epochs):
+        sent(app, Random(epoch), 3 * epoch)
+        plan = job.plan()
+        assert plan is not None
+        job.run(plan, tasks)
+    rows = app.log.read("shop.accounting", columns=["epoch", "step", "writes", "write_micros"]).to_pylist()
+    timed = [row for row in rows if row["writes"] is not None]
+    # Outputs of the first levels are written before the last one writes the accounting.
+    assert {row["step"] for row in timed} == {"facts", "counts", "minutes", "best", "hours", "numbered"}
+    assert all(row["writes"] == 1 and row["write_micros"] > 0 for row in timed)
+    totals = {row["step"]: row for row in JobAccounting(app.log, app.name, job.record).writes()}
+    assert totals["counts"]["writes"] == epochs * TASKS
+    assert totals["counts"]["write_micros"] == sum(row["write_micros"] for row in timed if row["step"] == "counts")
 
 
 def test_any_order_of_one_and_several_tasks_gives_the_same_also_after_crashes(tmp_path: Path) -> None:

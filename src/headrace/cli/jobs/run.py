@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -62,7 +62,11 @@ def run(
 
     with signals_heard():
         app = app_in(file, place)
-        with _served(app, port) if serve else nullcontext(), _measured(app, metrics) if metrics else nullcontext():
+        with (
+            _served(app, port) if serve else nullcontext(),
+            _measured(app, metrics) if metrics else nullcontext(),
+            _exported(app) if app.settings.otel else nullcontext(),
+        ):
             report = app.run(until=until.value if until else None, rows_per_epoch=rows, as_json=as_json, accept=accept)
         render.note(render.to_json(report.facts()) if as_json else str(report))
         render.accounting(report.accounting, as_json=as_json)
@@ -75,7 +79,7 @@ def _served(app: App, port: int) -> Iterator[None]:
     from headrace.serve.server import Server, ServeSettings
 
     channels = Channels(app.settings.alert_webhook, app.settings.alert_mail)
-    server = Server(app.settings.home, ServeSettings(port=port, channels=channels))
+    server = Server(app.settings.home, ServeSettings(port=port, channels=channels, otel=app.settings.otel))
     with server.background():
         render.note(f"serving {app.settings.home} at {server.url}/?token={server.tokens.read}")
         yield
@@ -84,21 +88,39 @@ def _served(app: App, port: int) -> Iterator[None]:
 @contextmanager
 def _measured(app: App, port: int) -> Iterator[None]:
     """Serve the metrics of an app's job for as long as the block lasts."""
-    from headrace.jobs.directory import JobDirectory
-    from headrace.jobs.facts.description import read_description
     from headrace.serve.http.metrics import exposition
     from headrace.serve.http.metrics_server import metrics_served
     from headrace.serve.http.tokens import tokens_in
     from headrace.serve.server import DIRECTORY
+
+    told = _told(app)
+    with metrics_served(port, tokens_in(app.settings.home / DIRECTORY), lambda: exposition(told(), {}, 0)) as address:
+        render.note(f"metrics at {address}, with the read token of {app.settings.home / DIRECTORY / 'tokens.json'}")
+        yield
+
+
+@contextmanager
+def _exported(app: App) -> Iterator[None]:
+    """Send the metrics of an app's job to a collector for as long as the block lasts."""
+    from headrace.serve.http.metrics import job_metrics
+    from headrace.serve.otlp import exported
+
+    told = _told(app)
+    with exported(lambda: job_metrics(told())):
+        yield
+
+
+def _told(app: App) -> Callable[[], list[dict[str, Any]]]:
+    """A function that tells the facts of an app's job; nothing before its first run."""
+    from headrace.jobs.directory import JobDirectory
+    from headrace.jobs.facts.description import read_description
     from headrace.serve.status import JobStatus
 
     place = JobDirectory(app.settings.home, app.name)
     status = JobStatus(app.log, place)
 
-    def page() -> bytes:
+    def told() -> list[dict[str, Any]]:
         described = read_description(place.path)
-        return exposition([] if described is None else [status.told(described)], {}, 0)
+        return [] if described is None else [status.told(described)]
 
-    with metrics_served(port, tokens_in(app.settings.home / DIRECTORY), page) as address:
-        render.note(f"metrics at {address}, with the read token of {app.settings.home / DIRECTORY / 'tokens.json'}")
-        yield
+    return told

@@ -28,11 +28,15 @@ def serve(
     serve/tokens.json of the home; each role has its own.
     """
     from headrace.core.settings import follow_log_level, load_settings
+    from headrace.ops.alerts.channels import Channels
     from headrace.serve.server import Server, ServeSettings
 
     settings = load_settings(home=home)
     follow_log_level(settings)
-    chosen = ServeSettings(host, port, tuple(host_name or ()), certificate, key, insecure, development)
+    chosen = ServeSettings(
+        host, port, tuple(host_name or ()), certificate, key, insecure, development, otel=settings.otel,
+        channels=Channels(settings.alert_webhook, settings.alert_mail),
+    )  # fmt: skip
     server = Server(settings.home, chosen)
     render.note(f"serving {settings.home} at {server.url}/?token={server.tokens.operate if operate else server.tokens.read}")
     server.run()

@@ -12,19 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from headrace.core.files.replacing import replace_text
-from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS
+from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS, WRITTEN
 from headrace.jobs.directory import Record
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.log.topic import Topic
 from headrace.plan.topics import accounting_topic
 
 COUNTS = ("in", *ENDS, *BESIDE)
 FIRST = [pl.col(name).drop_nulls().first() for name in REASONS]
 # The number of epochs that can be queried one by one, and the number that is added up at a time.
 KEPT_EPOCHS, _AT_A_TIME = 10_000, 500
-COLUMNS = ("epoch", "step", *COUNTS, *REASONS, *KEPT)
+COLUMNS = ("epoch", "step", *COUNTS, *REASONS, *KEPT, *WRITTEN)
+_WRITTEN = {"step": pl.String, **dict.fromkeys(WRITTEN, pl.Int64)}
 
 
 @dataclass
@@ -39,6 +42,8 @@ class Sums:
     """What each step remembered at the end of the last epoch that told."""
     marks: list[tuple[int, int]] = field(default_factory=list)
     """Epochs, and offsets behind their records."""
+    written: list[dict[str, Any]] = field(default_factory=list)
+    """How often and for how long tasks wrote to each output."""
 
 
 class JobAccounting:
@@ -57,6 +62,10 @@ class JobAccounting:
         """The state sizes of the steps after the last epoch: step, rows, bytes."""
         found = [{"step": row["step"], "rows": row[KEPT[0]], "bytes": row[KEPT[1]]} for row in self._present().kept]
         return sorted(found, key=lambda row: self._record.place_of(row["step"]))
+
+    def writes(self) -> list[dict[str, Any]]:
+        """How often tasks wrote to each view and sink, and for how long in all: step, writes, write_micros."""
+        return sorted(self._present().written, key=lambda row: self._record.place_of(row["step"]))
 
     def epochs(self) -> pl.DataFrame:
         """The counts of the steps, a row for each epoch and step in which records moved; of the last epochs only."""
@@ -95,17 +104,29 @@ class JobAccounting:
     def _entries(self, offset: int) -> pl.DataFrame:
         """The entries of the job's tasks from an offset on."""
         try:
-            start = self._log.partition(self._log.topic(self._topic), 0).state().start
-            table = self._log.read(self._topic, columns=["job", "_offset", *COLUMNS], start=max(offset, start))
+            topic = self._log.topic(self._topic)
+            start = self._log.partition(topic, 0).state().start
+            table = self._log.read(self._topic, columns=readable(topic), start=max(offset, start))
         except UnknownTopic:
             return no_entries()
-        return pl.DataFrame(table).filter(pl.col("job") == self._record.id).drop("job")
+        return entries_in(table, self._record.id)
 
 
 def no_entries() -> pl.DataFrame:
     """Entries of no epoch."""
     texts = ("step", *REASONS)
     return pl.DataFrame(schema={name: pl.String if name in texts else pl.Int64 for name in ("_offset", *COLUMNS)})
+
+
+def readable(topic: Topic) -> list[str]:
+    """The columns of entries that an accounting topic has; one of an earlier version lacks some until its job runs again."""
+    return ["job", "_offset", *(name for name in COLUMNS if name in topic.columns.names)]
+
+
+def entries_in(table: pa.Table, job: str) -> pl.DataFrame:
+    """The entries of a job among the records of its topic."""
+    found, empty = pl.DataFrame(table).filter(pl.col("job") == job).drop("job"), no_entries()
+    return pl.concat([empty, found], how="diagonal").select(empty.columns)
 
 
 def stored_sums(file: Path, job: str) -> Sums:
@@ -135,5 +156,7 @@ def added(sums: Sums, entries: pl.DataFrame) -> Sums:
     told = entries.drop_nulls(KEPT)
     last = told.filter(pl.col("epoch") == pl.col("epoch").max()).group_by("step", maintain_order=True).agg(pl.col(KEPT).sum())
     kept = last.to_dicts() if last.height else sums.kept
+    wrote = pl.concat([pl.DataFrame(sums.written, schema=_WRITTEN), entries.drop_nulls(WRITTEN).select(list(_WRITTEN))])
+    written = wrote.group_by("step", maintain_order=True).agg(pl.col(WRITTEN).sum()).to_dicts()
     offset = int(entries.get_column("_offset").max()) + 1  # type: ignore[arg-type] # there are entries
-    return Sums(sums.job, sums.epoch, offset, steps.to_dicts(), kept, sums.marks)
+    return Sums(sums.job, sums.epoch, offset, steps.to_dicts(), kept, sums.marks, written)

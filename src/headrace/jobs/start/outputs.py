@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Output
-from headrace.core.columns.schema import SchemaLike
+from headrace.core.columns.schema import SchemaLike, schema
 from headrace.engine.accounting import COLUMNS
 from headrace.engine.hot_keys import COLUMNS as HOT
 from headrace.log import Log
@@ -38,7 +38,8 @@ class OwnTopic:
     partitions: int = 1
     config: Mapping[str, str | int] = field(default_factory=dict)
     grows: bool = False
-    """Whether columns that it lacks are added: apps that name other columns of a stream share the topic of its late records."""
+    """Whether columns that it lacks are added: apps that name other columns of a stream share the topic of its late records, and a later
+    version counts more in the accounting."""
 
 
 def topics_of(plan: Plan, partitions: int = 1) -> Iterator[OwnTopic]:
@@ -46,7 +47,7 @@ def topics_of(plan: Plan, partitions: int = 1) -> Iterator[OwnTopic]:
     for source in plan.sources:
         yield OwnTopic(late_topic(source.name), "side", _late_columns(source), grows=True)
         yield OwnTopic(dead_topic(source.name), "side", DEAD_LETTER)
-    yield OwnTopic(accounting_topic(plan.name), "side", COLUMNS, config=_SMALL)
+    yield OwnTopic(accounting_topic(plan.name), "side", COLUMNS, config=_SMALL, grows=True)
     yield OwnTopic(hot_topic(plan.name), "side", HOT, config={**_SMALL, "retention.bytes": _HOT_BYTES})
     for output in plan.outputs:
         if isinstance(output, View):
@@ -63,8 +64,12 @@ def create_outputs(log: Log, plan: Plan, partitions: int) -> list[str]:
         if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
             _sink(output, log).prepare(partitions)
     made = [topic.name for topic in topics_of(plan) if not has_topic(log, topic.name)]
+    for topic in topics_of(plan, partitions):
+        if topic.grows:
+            _grow(log, topic)
     for source in plan.sources:
-        _have_late_topic(log, source)
+        name = late_topic(source.name)
+        refuse_other_columns(replace(source, name=name, columns=_late_columns(source)), log.topic(name).columns)
     for topic in topics_of(plan, partitions):
         if not topic.grows:
             log.create_topic(topic.name, partitions=topic.partitions, schema=topic.columns, config=topic.config, exist_ok=True)
@@ -79,18 +84,17 @@ def has_topic(log: Log, name: str) -> bool:
     return True
 
 
-def _have_late_topic(log: Log, source: Source) -> None:
-    """Create the topic of late records; if an app with other columns of the same stream created it, add the missing ones."""
-    name, wanted = late_topic(source.name), _late_columns(source)
+def _grow(log: Log, topic: OwnTopic) -> None:
+    """Create a topic; to one that is there, add the columns that it lacks."""
+    wanted = schema(topic.columns)
     try:
-        present = log.topic(name).columns
+        present = log.topic(topic.name).columns
     except UnknownTopic:
-        log.create_topic(name, schema=wanted, exist_ok=True)
+        log.create_topic(topic.name, schema=wanted, config=topic.config, exist_ok=True)
         return
     missing = [column for column in wanted if column.name not in present.names]
     if missing:
-        present = log.alter_topic(name, schema=pa.schema([*present, *missing])).columns
-    refuse_other_columns(replace(source, name=name, columns=wanted), present)
+        log.alter_topic(topic.name, schema=pa.schema([*present, *missing]))
 
 
 def _late_columns(source: Source) -> pa.Schema:

@@ -17,6 +17,7 @@ from headrace.jobs.facts.description import DescribedOutput, DescribedStep, JobD
 from headrace.jobs.facts.last_run import LastRun
 from headrace.jobs.facts.listing import Listed, listed
 from headrace.jobs.facts.report import hot_keys
+from headrace.jobs.facts.write_times import WriteTime, last_writes
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.operators.event_time.epoch_time import BEGINNING, END
@@ -45,6 +46,7 @@ class JobFacts:
     """The last committed epoch."""
     totals: list[dict[str, Any]] = field(default_factory=list)
     hot: list[HotKey] = field(default_factory=list)
+    writes: list[WriteTime] = field(default_factory=list)
     view: str | None = None
     key: str | None = None
 
@@ -115,5 +117,6 @@ def facts_of(place: JobDirectory, log: Log | None, now: int, *, view: str | None
     return JobFacts(
         listed(place, log), description, log, now, LastRun.of(place), place.committed_plan(),
         JobAccounting(log, place.name, record, place.accounting).totals() if log is not None and record is not None else [],
-        hot_keys(log, place.name) if log is not None else [], view, key,
+        hot_keys(log, place.name) if log is not None else [],
+        last_writes(log, place, record) if log is not None and record is not None else [], view, key,
     )  # fmt: skip

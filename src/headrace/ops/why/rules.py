@@ -11,10 +11,12 @@ from headrace.ops.why.finding import Finding
 from headrace.ops.why.keys import wrong_key
 from headrace.ops.why.lateness import late
 from headrace.ops.why.life import complete, not_running, starting
+from headrace.ops.why.sinks import slow_sink
 from headrace.ops.why.time import watermark_held, window_open
 
 RULES: tuple[Callable[[JobFacts], Iterator[Finding]], ...] = (
-    not_running, starting, complete, no_input, watermark_held, window_open, late, filtered, dead_letters, hot_key, wrong_key,
+    not_running, starting, complete, no_input, watermark_held, window_open, late, filtered, dead_letters, slow_sink, hot_key,
+    wrong_key,
 )  # fmt: skip
 
 

@@ -84,8 +84,7 @@ class JobRoutes:
         """The facts of all jobs and views in Prometheus' format."""
         names = await asyncio.to_thread(lambda: [job.app for job in Catalog(self._hub.home).jobs()])
         told = [await self._status(name) for name in names]
-        views = {followed.view.name: followed.table.rows for followed in self._hub.follower.views() if followed.ready}
-        return Response(exposition(told, views, self._hub.subscribers), media_type=MEDIA_TYPE)
+        return Response(exposition(told, self._hub.follower.rows(), self._hub.subscribers), media_type=MEDIA_TYPE)
 
     async def me(self, request: Request) -> Response:
         """The role that the token proves, and whether jobs may be crashed."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
@@ -19,30 +19,44 @@ _COUNTED = {
     "filtered": ("headrace_step_records_filtered", "Records that a condition kept out."),
     "dead_letter": ("headrace_step_dead_letters", "Records that could not be read or computed."),
 }
-_BUCKETS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 def exposition(jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> bytes:
     """The statuses of jobs, the rows of views and the subscribers of a server as a page that Prometheus reads."""
     registry = CollectorRegistry()
-    registry.register(_Facts(jobs, views, subscribers))
+    registry.register(_Page((*job_metrics(jobs), *server_metrics(views, subscribers))))
     return generate_latest(registry)
 
 
-class _Facts(Collector):
-    def __init__(self, jobs: Sequence[Mapping[str, Any]], views: Mapping[str, int], subscribers: int) -> None:
-        self._jobs, self._views, self._subscribers = jobs, views, subscribers
+def server_metrics(views: Mapping[str, int], subscribers: int) -> Iterable[Metric]:
+    """The rows of views in the memory of a server, and its subscribers."""
+    rows = GaugeMetricFamily("headrace_view_rows", "Rows of a view in the memory of this server.", labels=["view"])
+    for view, count in views.items():
+        rows.add_metric([view], count)
+    yield rows
+    yield GaugeMetricFamily("headrace_subscribers", "Subscribers of this server.", subscribers)
+
+
+def job_metrics(jobs: Sequence[Mapping[str, Any]]) -> Iterable[Metric]:
+    """The statuses of jobs."""
+    facts = _Facts(jobs)
+    yield from facts.steps()
+    yield from facts.progress()
+
+
+class _Page(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        yield from self._steps()
-        yield from self._progress()
-        rows = GaugeMetricFamily("headrace_view_rows", "Rows of a view in the memory of this server.", labels=["view"])
-        for view, count in self._views.items():
-            rows.add_metric([view], count)
-        yield rows
-        yield GaugeMetricFamily("headrace_subscribers", "Subscribers of this server.", self._subscribers)
+        return self._families
 
-    def _steps(self) -> Iterable[Metric]:
+
+class _Facts:
+    def __init__(self, jobs: Sequence[Mapping[str, Any]]) -> None:
+        self._jobs = jobs
+
+    def steps(self) -> Iterable[Metric]:
         for name, (metric, words) in _COUNTED.items():
             counter = CounterMetricFamily(metric, words, labels=["job", "step"])
             for job in self._jobs:
@@ -56,14 +70,30 @@ class _Facts(Collector):
                     if step[name] is not None:
                         gauge.add_metric([job["name"], step["name"]], step[name])
             yield gauge
+        written = SummaryMetricFamily("headrace_sink_write_seconds", "The writes of tasks to a view or sink.", labels=["job", "sink"])
+        for job in self._jobs:
+            for step in job["steps"]:
+                if step["writes"] is not None:
+                    written.add_metric([job["name"], step["name"]], step["writes"], step["write_seconds"])
+        yield written
+        letters = CounterMetricFamily("headrace_dead_letters", "Dead letters by kind of reason.", labels=["job", "step", "reason"])
+        for job in self._jobs:
+            for found in job.get("dead_reasons", ()):
+                letters.add_metric([job["name"], found["step"], found["reason"]], found["records"])
+        yield letters
 
-    def _progress(self) -> Iterable[Metric]:
+    def progress(self) -> Iterable[Metric]:
         facts = (
             ("headrace_job_running", "Whether a job runs.", lambda job: float(job["state"] == "running")),
             ("headrace_job_epoch", "The last committed epoch.", lambda job: job["epoch"]),
             ("headrace_job_lag_records", "Records of the log that wait to be taken in.", lambda job: job["lag"]),
             ("headrace_job_lag_seconds", "Event time between the records that wait and those taken in.", lambda job: job["lag_seconds"]),
             ("headrace_job_watermark_timestamp_seconds", "The watermark.", lambda job: _seconds(job["watermark"])),
+            (
+                "headrace_job_watermark_delay_seconds",
+                "From the watermark to the wall clock.",
+                lambda job: _age(job, _seconds(job["watermark"])),
+            ),
             ("headrace_job_last_commit_timestamp_seconds", "When the last epoch was committed.", _committed),
             ("headrace_job_last_commit_age_seconds", "How long ago that was.", lambda job: _age(job, _committed(job))),
             (
@@ -84,6 +114,9 @@ class _Facts(Collector):
         yield from self._durations()
 
     def _partitions(self) -> Iterable[Metric]:
+        holders = GaugeMetricFamily(
+            "headrace_job_watermark_holder", "The partition that the watermark waits for.", labels=["job", "stream", "partition"]
+        )
         records = GaugeMetricFamily(
             "headrace_partition_lag_records", "Records of a partition that wait.", labels=["job", "stream", "partition"]
         )
@@ -91,10 +124,15 @@ class _Facts(Collector):
             "headrace_partition_lag_seconds", "For how long the first of them has waited.", labels=["job", "stream", "partition"]
         )
         for job in self._jobs:
+            if holder := job.get("holder"):
+                # A stream that had no record yet is held as a whole.
+                partition = "" if holder["partition"] is None else str(holder["partition"])
+                holders.add_metric([job["name"], holder["stream"], partition], 1.0)
             for lag in job.get("lags", ()):
                 labels = [job["name"], lag["stream"], str(lag["partition"])]
                 records.add_metric(labels, lag["records"])
                 seconds.add_metric(labels, lag["seconds"])
+        yield holders
         yield records
         yield seconds
 
@@ -102,14 +140,12 @@ class _Facts(Collector):
         latency = HistogramMetricFamily(
             "headrace_job_latency_seconds", "From the append of a record to the commit of its epoch, by samples.", labels=["job"]
         )
-        epochs = HistogramMetricFamily("headrace_job_epoch_duration_seconds", "From plan to commit, the last epochs.", labels=["job"])
+        epochs = HistogramMetricFamily("headrace_job_epoch_duration_seconds", "From the plan of an epoch to its commit.", labels=["job"])
         phases = GaugeMetricFamily("headrace_job_epoch_phase_seconds", "The phases of the last epoch.", labels=["job", "phase"])
         for job in self._jobs:
-            if found := job.get("latency"):
-                latency.add_metric([job["name"]], [(bound, count) for bound, count in found["buckets"]], sum_value=found["sum"])
-            took = [epoch["seconds"] for epoch in job["epochs"] if epoch["seconds"] is not None]
-            buckets = [(str(bound), float(sum(seconds <= bound for seconds in took))) for bound in _BUCKETS]
-            epochs.add_metric([job["name"]], [*buckets, ("+Inf", float(len(took)))], sum_value=sum(took))
+            for family, found in ((latency, job.get("latency")), (epochs, job.get("durations"))):
+                if found:
+                    family.add_metric([job["name"]], found["buckets"], sum_value=found["sum"])
             last: Mapping[str, float] = next((epoch["phases"] for epoch in reversed(job["epochs"]) if epoch.get("phases")), {})
             for phase, seconds in last.items():
                 phases.add_metric([job["name"], phase], seconds)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import pyarrow as pa
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.log.files.cursor import Cursor, ReadLimits
+from headrace.log.upkeep.maintenance import maintenance_lock
 from headrace.serve.views.catalog import ServedView
 from headrace.serve.views.table import OFFSET, PARTITION, SEQUENCE, TOMBSTONE, ViewTable
 
@@ -40,31 +42,48 @@ class Followed:
     def advance(self, committed: Callable[[], int]) -> bool:
         """Apply everything up to the last committed epoch; True if the view has moved.
 
-        Compaction removes a record of an epoch once a later epoch that replaces it is committed. What was read is the whole of an epoch
-        only if no later one was committed meanwhile.
+        Compaction removes a record of an epoch once a later epoch that replaces it is committed: what was read is the whole of an epoch
+        only if no later one was committed meanwhile. If one was, compaction waits while the rest is read, so that this ends however short
+        epochs are.
         """
         epoch = committed()
         if epoch == self.table.epoch and self.ready:
             return False
-        while True:
-            more, reached = self._read(), committed()
-            if not more and reached == epoch:
-                ready, positions = self._committed(epoch)
-                self.table.apply(ready, epoch, positions, first=not self.ready)
-                self.ready = True
-                return True
+        self._read_to_end(epoch)
+        if committed() != epoch:
+            with self._uncompacted():
+                epoch = committed()
+                self._read_to_end(epoch)
+        ready, positions = self._committed(epoch)
+        self.table.apply(ready, epoch, positions, first=not self.ready)
+        self.ready = True
+        return True
+
+    def _read_to_end(self, epoch: int) -> None:
+        """Read all that is there now, and no more."""
+        ends = {part: self._cursor(part).partition.state().visible for part in self._partitions()}
+        while self._read(ends):
             if not self.ready:
                 # The table is read for the first time: in parts that fit into memory. One that has readers moves by whole epochs.
                 ready, positions = self._committed(epoch)
                 self.table.apply(ready, self.table.epoch, positions, first=True)
-            epoch = reached
 
-    def _read(self) -> bool:
-        """Read a chunk of each partition; True if there is more."""
+    @contextmanager
+    def _uncompacted(self) -> Iterator[None]:
+        """Keep every process from compacting the view's topic; appends go on."""
+        with ExitStack() as locks:
+            for part in self._partitions():
+                locks.enter_context(maintenance_lock(self._cursor(part).partition))
+            yield
+
+    def _partitions(self) -> range:
+        return range(self._log.topic(self.view.topic).partitions)
+
+    def _read(self, ends: Mapping[int, int]) -> bool:
+        """Read a chunk of each partition; True if there is more before these ends."""
         more = False
-        for partition in range(self._log.topic(self.view.topic).partitions):
+        for partition, end in ends.items():
             cursor = self._cursor(partition)
-            end = cursor.partition.state().visible
             batches = cursor.read(_CHUNK, self._names, until=end)
             self._waiting.setdefault(partition, []).extend(batches)
             more = more or (bool(batches) and cursor.offset < end)

@@ -71,6 +71,10 @@ class Follower:
     def views(self) -> list[Followed]:
         return sorted(self._views.values(), key=lambda followed: followed.view.name)
 
+    def rows(self) -> dict[str, int]:
+        """How many rows each view has that is ready."""
+        return {followed.view.name: followed.table.rows for followed in self.views() if followed.ready}
+
     def snapshot(self, name: str) -> TableSnapshot | None:
         """A view's rows for SQL, whose names ignore case; None if there is none."""
         for followed in self.views():

@@ -1,0 +1,75 @@
+"""A followed view moves to a whole epoch in one call, whatever is committed and compacted while its topic is read."""
+
+from headrace.jobs.directory import JobDirectory
+from headrace.serve.views.catalog import Catalog
+from headrace.serve.views.followed import Followed
+
+
+class Commits:
+    """A job whose epochs are shorter than a look at them: each look at its last epoch is followed by another commit."""
+
+    def __init__(self, view, most, compacted=0):
+        self.view, self.most, self.compacted, self.looks = view, most, compacted, 0
+        self.truth = {}
+
+    def __call__(self):
+        self.looks += 1
+        seen = self.view.place.committed_epoch()
+        if self.looks <= self.most:
+            self.commit()
+        if self.looks <= self.compacted:
+            # A job holds the records of its last epochs, and so the segments that have them.
+            for _ in range(3):
+                self.roll()
+                self.commit()
+            self.roll()
+            (report, *_) = self.view.log.maintain("totals", force=True)
+            assert report.compacted is not None
+        return seen
+
+    def roll(self):
+        for partition in range(self.view.tasks):
+            self.view.log.partition(self.view.log.topic("totals"), partition).roll()
+
+    def commit(self):
+        number = self.view.number + 1
+        rows = {"/a": number, f"/{number}": number}
+        self.view.epoch([{"url": url, "user": "ada", "views": views} for url, views in rows.items()])
+        before = self.truth.get(self.view.number - 1, {})
+        self.truth[self.view.number] = {**before, **rows}
+
+
+def followed(view):
+    (served,) = Catalog(view.home).views()
+    return Followed(view.log, served, None)
+
+
+def rows(followed):
+    return {row["url"]: row["views"] for row in followed.table.snapshot().lazy().collect().to_dicts()}
+
+
+def test_a_view_settles_though_an_epoch_is_committed_at_every_look(totals):
+    commits, view = Commits(totals, most=50), followed(totals)
+    commits.commit()
+    for _ in range(3):
+        before = commits.looks
+        assert view.advance(commits)
+        assert commits.looks - before <= 3
+        assert rows(view) == commits.truth[view.table.epoch]
+    assert totals.number > view.table.epoch
+
+
+def test_a_record_that_compaction_removed_amid_the_read_is_not_missed(totals):
+    totals.log.alter_topic("totals", config={"min.compaction.lag.ms": 0})
+    commits, view = Commits(totals, most=50, compacted=2), followed(totals)
+    commits.commit()
+    assert view.advance(commits)
+    assert rows(view) == commits.truth[view.table.epoch]
+
+
+def test_a_view_of_a_job_that_commits_nothing_new_stays(totals):
+    totals.epoch([{"url": "/a", "user": "ada", "views": 1}])
+    view, place = followed(totals), JobDirectory(totals.home, "totals-job")
+    assert view.advance(place.committed_epoch)
+    assert not view.advance(place.committed_epoch)
+    assert (view.table.epoch, rows(view)) == (1, {"/a": 1})
