@@ -68,3 +68,7 @@ def test_a_job_that_is_stopped_and_goes_on_finds_the_matches_that_one_run_finds(
         assert found
     counts = {row["step"]: row for row in report.accounting}
     assert all(row["late"] == row["dead_letter"] == 0 for row in counts.values())
+    (model,) = report.models
+    assert (model["step"], model["model"]) == ("payments.score", "risk")
+    assert model["scorings"] >= 3
+    assert "payments.score: scored by risk" in str(report)

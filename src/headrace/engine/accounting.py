@@ -14,7 +14,7 @@ from headrace.core.errors import JobError
 COLUMNS = (
     "job string, epoch bigint, step string, `in` bigint, out bigint, late bigint, duplicate bigint, filtered bigint, dead_letter bigint, "
     "partly_late bigint, late_reason string, dead_letter_reason string, state_rows bigint, state_bytes bigint, "
-    "writes bigint, write_micros bigint"
+    "writes bigint, write_micros bigint, model string, scorings bigint, scoring_micros bigint"
 )
 ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
 BESIDE = ("partly_late",)
@@ -24,6 +24,8 @@ REASONS = ("late_reason", "dead_letter_reason")
 KEPT = ("state_rows", "state_bytes")
 WRITTEN = ("writes", "write_micros")
 """How often tasks wrote to an output, and for how many microseconds in all."""
+SCORED = ("model", "scorings", "scoring_micros")
+"""The model of a step with its version, how often tasks asked it, and for how many microseconds in all."""
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Accounting:
         self._counts: dict[str, StepCount] = {}
         self._kept: dict[str, tuple[int, int]] = {}
         self._written: dict[str, tuple[int, int]] = {}
+        self._scored: dict[str, tuple[str, int, int]] = {}
 
     def add(self, step: str, **ends: int) -> None:
         """Count records of a step: `taken`, and their fates."""
@@ -75,6 +78,11 @@ class Accounting:
         before = self._written.get(output, (0, 0))
         self._written[output] = (before[0] + writes, before[1] + micros)
 
+    def scored(self, step: str, model: str, micros: int, scorings: int = 1) -> None:
+        """Record that a task asked the model of a step, and for how many microseconds; the last model stays."""
+        before = self._scored.get(step, ("", 0, 0))
+        self._scored[step] = (model, before[1] + scorings, before[2] + micros)
+
     def merge(self, other: Accounting) -> None:
         for step, count in other._counts.items():
             self.add(step, **{name: number for name, number in asdict(count).items() if name not in REASONS})
@@ -83,6 +91,8 @@ class Accounting:
             self.keep(step, *kept)
         for output, (writes, micros) in other._written.items():
             self.wrote(output, micros, writes)
+        for step, (model, scorings, micros) in other._scored.items():
+            self.scored(step, model, micros, scorings)
 
     def __iter__(self) -> Iterator[tuple[str, StepCount]]:
         return iter(self._counts.items())
@@ -97,17 +107,17 @@ class Accounting:
         return {step: {name: getattr(count, name) for name in REASONS} for step, count in self}
 
     def entries(self) -> list[dict[str, int | str | None]]:
-        """The content of `rows` and `reasons`, the state sizes of steps and the write times of outputs, also where no record moved."""
+        """The content of `rows` and `reasons`, the state sizes of steps, and the times of writes and models, also where no record moved."""
         nothing = Accounting()
-        for step in sorted((self._kept.keys() | self._written.keys()) - self._counts.keys()):
+        for step in sorted((self._kept.keys() | self._written.keys() | self._scored.keys()) - self._counts.keys()):
             nothing.add(step)
         said = {**self.reasons(), **nothing.reasons()}
         return [{**row, **said[str(row["step"])], **self._measured(str(row["step"]))} for row in (*self.rows(), *nothing.rows())]
 
-    def _measured(self, step: str) -> dict[str, int | None]:
+    def _measured(self, step: str) -> dict[str, int | str | None]:
         none = (None, None)
-        kept, written = self._kept.get(step, none), self._written.get(step, none)
-        return {**dict(zip(KEPT, kept, strict=True)), **dict(zip(WRITTEN, written, strict=True))}
+        found = (*self._kept.get(step, none), *self._written.get(step, none), *self._scored.get(step, (None, *none)))
+        return dict(zip((*KEPT, *WRITTEN, *SCORED), found, strict=True))
 
     @classmethod
     def of(cls, entries: Iterable[Mapping[str, Any]]) -> Accounting:
@@ -120,6 +130,8 @@ class Accounting:
                 accounting.keep(entry["step"], *(entry[name] for name in KEPT))
             if entry[WRITTEN[0]] is not None:
                 accounting.wrote(entry["step"], entry["write_micros"], entry["writes"])
+            if entry[SCORED[0]] is not None:
+                accounting.scored(entry["step"], entry["model"], entry["scoring_micros"], entry["scorings"])
         return accounting
 
     def check(self, but: Collection[str] = ()) -> None:

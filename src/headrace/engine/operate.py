@@ -44,6 +44,8 @@ def operate(router: Router, place: OperatorShard, packets: Sequence[Packet], sto
     counts.keep(name, *place.state.size)
     if outcome.counts:
         counts.add(name, **outcome.counts)
+    if outcome.scored is not None:
+        counts.scored(name, *outcome.scored)
     _put_aside(router, place, outcome, suspects)
     if outcome.results:
         _emit(router, operator, name, pl.concat(outcome.results, how="diagonal"))

@@ -59,6 +59,8 @@ class Router:
             # An array makes several records of one: the ones that continue are counted where they go.
             out = taken - outcome.filtered - bad
             self.result.accounting.add(stage.step.name, taken=taken, out=out, filtered=outcome.filtered)
+            if outcome.scored is not None:
+                self.result.accounting.scored(stage.step.name, *outcome.scored)
             self.dead(stage.step.name, outcome.bad)
         for exit_ in flow.exits:
             self._exit(exit_, frame)

@@ -64,7 +64,7 @@ class Outcome:
 
     `counts` are for the accounting: `taken` and the fates of records that were not `accepted` when they entered, or further fates of some
     that were. `bad` are records that the state could not process after all, `failed` are failures without a record; both with their
-    `_reason`.
+    `_reason`. `scored` is the model that was asked, and for how many microseconds.
     """
 
     results: Sequence[pl.DataFrame] = ()
@@ -72,6 +72,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     bad: pl.DataFrame | None = None
     failed: pl.DataFrame | None = None
+    scored: tuple[str, int] | None = None
 
 
 class Size(NamedTuple):

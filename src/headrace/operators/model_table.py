@@ -85,12 +85,12 @@ class ModelTable(OneState[KeyedState]):
         scoring, reason, version = self._in_force()
         if scoring is None:
             return Outcome(bad=self._bad(records.with_columns(pl.lit(reason).alias(REASON))))
-        made, bad = scoring.scored(records)
+        made, bad, scored = scoring.timed(records)
         shown = [*self._spec.columns, self._spec.output.name]
         if self._spec.version:
             made, shown = made.with_columns(version.new_from_index(0, made.height).alias(self._spec.version)), [*shown, self._spec.version]
         results = [added(made.select(*shown, TIME))] if made.height else []
-        return Outcome(results, bad=None if bad is None else self._bad(bad))
+        return Outcome(results, bad=None if bad is None else self._bad(bad), scored=scored)
 
     def _bad(self, records: pl.DataFrame) -> pl.DataFrame:
         return records.select(*self._spec.columns, PARTITION, OFFSET, REASON)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -21,11 +22,25 @@ from headrace.plan.scoring import Model, OnnxFile, OnnxModel, Scorer
 Run = Callable[[pl.DataFrame], pl.Series]
 
 
+class Scored(NamedTuple):
+    """The model that was asked, with its version, and for how many microseconds."""
+
+    model: str
+    micros: int
+
+
 class Scoring:
     """A model with its inputs and its output column."""
 
     def __init__(self, model: Model, taken: tuple[str, ...], output: pa.Field) -> None:
         self._model, self._taken, self._output = model, list(taken), output
+
+    def timed(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None, Scored | None]:
+        """The same as `scored`, and how long it took; None where there was nothing to ask."""
+        began = time.perf_counter_ns()
+        made, bad = self.scored(frame)
+        took = Scored(self._model.version, (time.perf_counter_ns() - began) // 1_000)
+        return made, bad, None if frame.is_empty() else took
 
     def scored(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Records with their score, and those without one, with the `_reason`."""

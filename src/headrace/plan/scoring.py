@@ -28,6 +28,10 @@ class OnnxFile:
     def __str__(self) -> str:
         return self.path.name
 
+    @property
+    def version(self) -> str:
+        return f"{self.path.name} {self.digest[:12]}"
+
 
 @dataclass(frozen=True)
 class Scorer:
@@ -37,6 +41,10 @@ class Scorer:
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
+
+    @property
+    def version(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)

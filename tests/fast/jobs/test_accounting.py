@@ -12,6 +12,7 @@ from headrace.engine.accounting import COLUMNS, WRITTEN, Accounting
 from headrace.jobs.directory import Record
 from headrace.jobs.facts import accounting as books_module
 from headrace.jobs.facts.accounting import JobAccounting
+from headrace.jobs.facts.report import Report
 from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
 from tests.support.counting import CountingDisk
@@ -110,4 +111,42 @@ def test_a_topic_of_an_earlier_version_is_read_and_grows_when_its_job_runs_again
     accounting = JobAccounting(log, "app", RECORD)
     assert accounting.totals()[0]["in"] == 6
     assert accounting.writes() == [{"step": "per_user", "writes": 1, "write_micros": 1_500}]
+    log.close()
+
+
+def test_a_report_names_the_last_model_of_a_step_and_how_long_it_takes(tmp_path):
+    log, app = Log(tmp_path / "log"), Declaration("app")
+    app.view("per_user", app.stream("clicks", "user string").group("user", ttl=None).agg(n="count(*)"))
+    create_outputs(log, app.plan(), 1)
+    accounting = JobAccounting(log, "app", RECORD, tmp_path / "sums.json")
+    with log.producer(linger=None) as producer:
+        for epoch, (model, micros) in enumerate([("fraud.onnx 3f2a", 300), ("fraud.onnx 9c01", 500)], start=1):
+            counted = Accounting()
+            counted.scored("clicks.score", model, micros)
+            for entry in counted.entries():
+                producer.send("app.accounting", {"job": "job-1", "epoch": epoch, **entry})
+            producer.flush()
+            accounting.close(epoch)
+    assert accounting.models() == [{"step": "clicks.score", "model": "fraud.onnx 9c01", "scorings": 2, "scoring_micros": 800}]
+    report = Report("app", 2, None, 1.0, [], models=accounting.models())
+    assert "clicks.score: scored by fraud.onnx 9c01, 2 batches, 0.40 ms each" in str(report)
+    log.close()
+
+
+def test_a_report_names_the_last_model_of_a_step_and_how_long_it_takes(tmp_path):
+    log, app = Log(tmp_path / "log"), Declaration("app")
+    app.view("per_user", app.stream("clicks", "user string").group("user", ttl=None).agg(n="count(*)"))
+    create_outputs(log, app.plan(), 1)
+    accounting = JobAccounting(log, "app", RECORD, tmp_path / "sums.json")
+    with log.producer(linger=None) as producer:
+        for epoch, (model, micros) in enumerate([("fraud.onnx 3f2a", 300), ("fraud.onnx 9c01", 500)], start=1):
+            counted = Accounting()
+            counted.scored("clicks.score", model, micros)
+            for entry in counted.entries():
+                producer.send("app.accounting", {"job": "job-1", "epoch": epoch, **entry})
+            producer.flush()
+            accounting.close(epoch)
+    assert accounting.models() == [{"step": "clicks.score", "model": "fraud.onnx 9c01", "scorings": 2, "scoring_micros": 800}]
+    report = Report("app", 2, None, 1.0, [], models=accounting.models())
+    assert "clicks.score: scored by fraud.onnx 9c01, 2 batches, 0.40 ms each" in str(report)
     log.close()

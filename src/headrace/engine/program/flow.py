@@ -12,7 +12,7 @@ from headrace.engine.spark_answers import ANSWER, ready
 from headrace.operators.changes import as_facts
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON, Compiled
-from headrace.operators.scoring import Scoring
+from headrace.operators.scoring import Scored, Scoring
 from headrace.plan.expressions import Typed
 
 
@@ -67,6 +67,7 @@ class StepOutcome:
     frame: pl.DataFrame
     filtered: int = 0
     bad: pl.DataFrame | None = None
+    scored: Scored | None = None
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ class CompiledStep:
             facts = as_facts(frame, step.key, time.before)
             return StepOutcome(facts, frame.height - facts.height)
         if isinstance(step, Scores):
-            made, bad = step.scoring.scored(frame)
-            return StepOutcome(made, 0, bad)
+            made, bad, scored = step.scoring.timed(frame)
+            return StepOutcome(made, 0, bad, scored)
         kept = [name for name in frame.columns if not isinstance(step, Project) or name.startswith("_")]
         kept = [name for name in kept if name not in {name for name, _ in self._compiled}]
         kept = [name for name in kept if not name.startswith(ANSWER)]

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.files.replacing import replace_text
-from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS, WRITTEN
+from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS, SCORED, WRITTEN
 from headrace.jobs.directory import Record
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
@@ -26,8 +26,9 @@ COUNTS = ("in", *ENDS, *BESIDE)
 FIRST = [pl.col(name).drop_nulls().first() for name in REASONS]
 # The number of epochs that can be queried one by one, and the number that is added up at a time.
 KEPT_EPOCHS, _AT_A_TIME = 10_000, 500
-COLUMNS = ("epoch", "step", *COUNTS, *REASONS, *KEPT, *WRITTEN)
+COLUMNS = ("epoch", "step", *COUNTS, *REASONS, *KEPT, *WRITTEN, *SCORED)
 _WRITTEN = {"step": pl.String, **dict.fromkeys(WRITTEN, pl.Int64)}
+_SCORED = {"step": pl.String, "model": pl.String, **dict.fromkeys(SCORED[1:], pl.Int64)}
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Sums:
     """Epochs, and offsets behind their records."""
     written: list[dict[str, Any]] = field(default_factory=list)
     """How often and for how long tasks wrote to each output."""
+    scored: list[dict[str, Any]] = field(default_factory=list)
+    """The last model of each step that has one, and how often and for how long tasks asked its models."""
 
 
 class JobAccounting:
@@ -66,6 +69,11 @@ class JobAccounting:
     def writes(self) -> list[dict[str, Any]]:
         """How often tasks wrote to each view and sink, and for how long in all: step, writes, write_micros."""
         return sorted(self._present().written, key=lambda row: self._record.place_of(row["step"]))
+
+    def models(self) -> list[dict[str, Any]]:
+        """The last model of each step that has one, and how often and for how long its models were asked: step, model, scorings,
+        scoring_micros."""
+        return sorted(self._present().scored, key=lambda row: self._record.place_of(row["step"]))
 
     def epochs(self) -> pl.DataFrame:
         """The counts of the steps, a row for each epoch and step in which records moved; of the last epochs only."""
@@ -114,7 +122,7 @@ class JobAccounting:
 
 def no_entries() -> pl.DataFrame:
     """Entries of no epoch."""
-    texts = ("step", *REASONS)
+    texts = ("step", *REASONS, "model")
     return pl.DataFrame(schema={name: pl.String if name in texts else pl.Int64 for name in ("_offset", *COLUMNS)})
 
 
@@ -159,4 +167,6 @@ def added(sums: Sums, entries: pl.DataFrame) -> Sums:
     wrote = pl.concat([pl.DataFrame(sums.written, schema=_WRITTEN), entries.drop_nulls(WRITTEN).select(list(_WRITTEN))])
     written = wrote.group_by("step", maintain_order=True).agg(pl.col(WRITTEN).sum()).to_dicts()
     offset = int(entries.get_column("_offset").max()) + 1  # type: ignore[arg-type] # there are entries
-    return Sums(sums.job, sums.epoch, offset, steps.to_dicts(), kept, sums.marks, written)
+    asked = pl.concat([pl.DataFrame(sums.scored, schema=_SCORED), entries.drop_nulls("model").select(list(_SCORED))])
+    scored = asked.group_by("step", maintain_order=True).agg(pl.col("model").last(), pl.col(SCORED[1:]).sum()).to_dicts()
+    return Sums(sums.job, sums.epoch, offset, steps.to_dicts(), kept, sums.marks, written, scored)

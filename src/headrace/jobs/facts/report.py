@@ -43,6 +43,8 @@ class Report:
     """What each step with state remembers: step, rows, bytes."""
     ended: Ending | None = None
     """How `until="end"` declared the input complete, and what came too late since then; None if it did not."""
+    models: list[dict[str, Any]] = field(default_factory=list)
+    """The last model of each step that scores records: step, model, scorings, scoring_micros."""
     restarts: int = 0
     """How often the job failed in this run for a reason that may pass, and was started again."""
 
@@ -71,13 +73,21 @@ class Report:
         trouble = "".join(f"\n{line}" for line in (*missed(self.accounting), *(hot for hot in self.hot_keys if hot.trouble)))
         restarts = f", {self.restarts} restarts" if self.restarts else ""
         ended = f"\n{self.ended}" if self.ended is not None else ""
+        models = "".join(f"\n{line}" for line in _asked(self.models))
         seconds = timedelta(seconds=round(self.seconds))
-        return f"job {self.job!r} at epoch {self.epoch:,}{time}{chosen}, after {seconds}{restarts}{ended}{trouble}"
+        return f"job {self.job!r} at epoch {self.epoch:,}{time}{chosen}, after {seconds}{restarts}{ended}{models}{trouble}"
 
 
 def _columns(accounting: list[dict[str, Any]]) -> list[str]:
     """The counts of an accounting, without the reasons, which are long."""
     return [name for name in accounting[0] if not name.endswith("_reason")] if accounting else []
+
+
+def _asked(models: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each step with a model: which, how many batches it has scored, and how long one took."""
+    for row in models:
+        each = row["scoring_micros"] / row["scorings"] / 1_000
+        yield f"{row['step']}: scored by {row['model']}, {row['scorings']:,} batches, {each:.2f} ms each"
 
 
 def missed(accounting: Iterable[Mapping[str, Any]]) -> Iterator[str]:

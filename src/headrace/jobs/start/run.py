@@ -137,10 +137,10 @@ class JobRun:
     def _report(self, observer: Observer, seconds: float) -> Report:
         log, name, record = self._log, self._plan.name, self._place.record()
         accounting = None if record is None else JobAccounting(log, name, record, self._place.accounting)
-        known, kept = ([], []) if accounting is None else (accounting.totals(), accounting.state())
+        known, kept, models = ([], [], []) if accounting is None else (accounting.totals(), accounting.state(), accounting.models())
         return Report(
             name, observer.epoch, observer.watermark, seconds, known, observer.bounds, hot_keys(log, name), kept,
-            ending(log, self._place), self._restarts.count,
+            ending(log, self._place), models, self._restarts.count,
         )  # fmt: skip
 
 
