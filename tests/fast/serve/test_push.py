@@ -191,3 +191,23 @@ def test_a_view_that_was_made_anew_begins_with_a_snapshot(totals, serving, writt
         while rows != {"/new": 2}:
             folded(rows, next(messages))
         messages.close()
+
+
+def test_subscribers_at_one_epoch_get_the_message_of_the_first_and_one_far_behind_gets_all_changes_in_one(totals, serving):
+    totals.epoch([row("/a", 1)])
+    with serving() as client:
+        view = connection(client).view("totals")
+        client.get("/api/v1/views/totals", params={"epoch": 1}).raise_for_status()
+        place = next(view.messages())["id"]
+        totals.epoch([row("/a", 2)])
+        client.get("/api/v1/views/totals", params={"epoch": 2}).raise_for_status()
+        assert next(view.messages(since=place))["epoch"] == 2
+        totals.epoch([row("/a", 3)])
+        client.get("/api/v1/views/totals", params={"epoch": 3}).raise_for_status()
+        # One that comes later from the same place goes the same way, so that the message is made once.
+        assert [message["epoch"] for message in islice(view.messages(since=place), 2)] == [2, 3]
+        for views in range(4, 14):
+            totals.epoch([row("/a", views)])
+        client.get("/api/v1/views/totals", params={"epoch": 13}).raise_for_status()
+        (change,) = next(view.messages(since=place))["changes"]
+        assert (change["op"], change["row"]["views"]) == ("update", 13)

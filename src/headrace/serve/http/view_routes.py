@@ -105,7 +105,8 @@ class ViewRoutes:
         listening = asyncio.ensure_future(_listen(socket))
         try:
             async for message in self._subscriptions.messages(followed.view.name, query, place):
-                await asyncio.wait_for(socket.send_text(f'{message.body[:-1]},"id":"{message.place}"}}'), hub.limits.stalled)
+                async with asyncio.timeout(hub.limits.stalled):
+                    await socket.send_text(message.text)
                 if listening.done():
                     return
             await socket.close(1001, "the server stops")

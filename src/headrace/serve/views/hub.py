@@ -67,7 +67,9 @@ class Hub:
         """Return when a view has moved, or after some seconds."""
         signal = self._signals.setdefault(name, asyncio.Event())
         try:
-            await asyncio.wait_for(signal.wait(), seconds)
+            # Not `wait_for`: it makes a task of its own, for each of many subscribers.
+            async with asyncio.timeout(seconds):
+                await signal.wait()
         except TimeoutError:
             return
 

@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -20,7 +21,7 @@ from headrace.operators.event_time.epoch_time import BEGINNING, END
 from headrace.schema.legible import as_json
 from headrace.serve.http.numbers import digits
 from headrace.serve.http.problems import Problem
-from headrace.serve.views.changes import DELETE, INSERT, OPERATION, ViewChanges
+from headrace.serve.views.changes import DELETE, INSERT, OPERATION
 from headrace.serve.views.filters import Query
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.hub import Hub
@@ -32,6 +33,8 @@ _PIECE = 1_000
 _HEARTBEAT = 1.0
 _GONE_FOR = 10.0
 _CACHED = 64
+# A subscriber that is behind by more epochs than this gets all changes since as one message.
+_NEAR = 5
 # The place of a client in the middle of a snapshot: its earlier rows are gone, so it starts again.
 AMID = "-"
 
@@ -44,13 +47,26 @@ class SubscriberMessage:
     body: str
     place: str
 
+    @cached_property
+    def text(self) -> str:
+        """All of it as JSON; made once for the many subscribers that get it."""
+        return f'{self.body[:-1]},"id":"{self.place}"}}'
+
+
+@dataclass(frozen=True)
+class _NextMessage:
+    """What brings subscribers from one epoch to `epoch`; no message if the rows are the same in both."""
+
+    epoch: int
+    message: SubscriberMessage | None
+
 
 class Subscriptions:
     """Makes the messages of all subscribers; those without a filter share theirs."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._shared: OrderedDict[tuple[str, int, int], SubscriberMessage | None] = OrderedDict()
+        self._next: OrderedDict[tuple[str, int], _NextMessage] = OrderedDict()
 
     async def messages(self, name: str, query: Query, place: str | None) -> AsyncIterator[SubscriberMessage]:
         """The messages of one subscription, until the server closes."""
@@ -70,10 +86,10 @@ class Subscriptions:
                         continue
                     yield self._progress(followed, epoch)
                     continue
-                changes = followed.table.changes_since(epoch)
-                if changes is not None:
-                    epoch = changes.epoch
-                    yield self._changes(followed, changes, query) or self._progress(followed, epoch)
+                step = self._filtered(followed, epoch, query) if query.conditions else self._shared(followed, epoch, reached)
+                if step is not None:
+                    epoch = step.epoch
+                    yield step.message or self._progress(followed, epoch)
                     continue
             # It has nothing yet, its place is too old, or the job was reset.
             snapshot = followed.table.snapshot()
@@ -82,15 +98,30 @@ class Subscriptions:
                 yield message
             epoch = snapshot.epoch
 
-    def _changes(self, followed: Followed, changes: ViewChanges, query: Query) -> SubscriberMessage | None:
-        if query.conditions:
-            return _told(followed, changes.epoch, _seen(changes.frame, query, followed.view.key))
-        shared = (followed.table.topic_id, changes.after, changes.epoch)
-        if shared not in self._shared:
-            self._shared[shared] = _told(followed, changes.epoch, changes.frame)
-            if len(self._shared) > _CACHED:
-                self._shared.popitem(last=False)
-        return self._shared[shared]
+    def _filtered(self, followed: Followed, epoch: int, query: Query) -> _NextMessage | None:
+        """What follows for a subscriber with a filter at an epoch; None if the changes since then are no longer known."""
+        changes = followed.table.changes_since(epoch)
+        if changes is None:
+            return None
+        return _NextMessage(changes.epoch, _told(followed, changes.epoch, _seen(changes.frame, query, followed.view.key)))
+
+    def _shared(self, followed: Followed, epoch: int, reached: int) -> _NextMessage | None:
+        """The same without a filter. All subscribers at an epoch get the message of the first of them, even if there is more by now.
+
+        So they stay together, and a message is made once for all of them however late some are; one that is far behind gets a new one.
+        """
+        place = (followed.table.topic_id, epoch)
+        known = self._next.get(place)
+        if known is not None and reached - known.epoch <= _NEAR:
+            return known
+        changes = followed.table.changes_since(epoch)
+        if changes is None:
+            return None
+        made = self._next[place] = _NextMessage(changes.epoch, _told(followed, changes.epoch, changes.frame))
+        self._next.move_to_end(place)
+        if len(self._next) > _CACHED:
+            self._next.popitem(last=False)
+        return made
 
     def _progress(self, followed: Followed, epoch: int) -> SubscriberMessage:
         mark = self._hub.follower.progress(followed.view.app).watermark
