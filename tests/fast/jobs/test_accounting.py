@@ -131,22 +131,3 @@ def test_a_report_names_the_last_model_of_a_step_and_how_long_it_takes(tmp_path)
     report = Report("app", 2, None, 1.0, [], models=accounting.models())
     assert "clicks.score: scored by fraud.onnx 9c01, 2 batches, 0.40 ms each" in str(report)
     log.close()
-
-
-def test_a_report_names_the_last_model_of_a_step_and_how_long_it_takes(tmp_path):
-    log, app = Log(tmp_path / "log"), Declaration("app")
-    app.view("per_user", app.stream("clicks", "user string").group("user", ttl=None).agg(n="count(*)"))
-    create_outputs(log, app.plan(), 1)
-    accounting = JobAccounting(log, "app", RECORD, tmp_path / "sums.json")
-    with log.producer(linger=None) as producer:
-        for epoch, (model, micros) in enumerate([("fraud.onnx 3f2a", 300), ("fraud.onnx 9c01", 500)], start=1):
-            counted = Accounting()
-            counted.scored("clicks.score", model, micros)
-            for entry in counted.entries():
-                producer.send("app.accounting", {"job": "job-1", "epoch": epoch, **entry})
-            producer.flush()
-            accounting.close(epoch)
-    assert accounting.models() == [{"step": "clicks.score", "model": "fraud.onnx 9c01", "scorings": 2, "scoring_micros": 800}]
-    report = Report("app", 2, None, 1.0, [], models=accounting.models())
-    assert "clicks.score: scored by fraud.onnx 9c01, 2 batches, 0.40 ms each" in str(report)
-    log.close()
