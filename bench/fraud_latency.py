@@ -1,8 +1,9 @@
 """The fraud app under load: from a payment that is sent until its alert is readable, with all five rules; plain Spark with one of them.
 
-The job is `headrace run` with one shard, in processes of its own on the same cores as the sender, with `FRAUD_DISORDER` 0: the sender writes in the order
-of time, so an alert waits for the next payment of each partition and no longer. Sending while the job warms up does not count. Plain Spark
-counts payments by micro-batch over the same kind of topic, and writes every count above five; its delay is that of a burst's sixth payment.
+The job is `headrace run` with one shard, in processes of its own on the same cores as the sender. `FRAUD_DISORDER` is 0: the sender writes
+in the order of time, so an alert waits for the next payment of each partition and no longer. Sending while the job warms up does not count.
+Plain Spark counts payments by micro-batch over the same kind of topic, and writes every count above five; its delay is that of a burst's
+sixth payment.
 
 usage: python bench/fraud_latency.py [--quick]
 """
