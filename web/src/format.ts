@@ -26,8 +26,9 @@ export function bytes(value: number | null | undefined): string {
 export function seconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value < 1) return `${Math.round(value * 1000)} ms`;
-  if (value < 120) return `${value.toFixed(1)} s`;
-  if (value < 7200) return `${Math.round(value / 60)} min`;
+  if (value < 60) return `${value.toFixed(1)} s`;
+  const whole = Math.round(value);
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${(value / 3600).toFixed(1)} h`;
 }
 

@@ -72,9 +72,10 @@ function AlertRows(props: { alerts: Alerts }) {
     facts: Object.entries(alert.facts).map(([name, fact]) => `${name} ${value(fact)}`).join(", "),
   }));
   if (!rows.length) return <p class="soft">This job declares no alert.</p>;
+  const narrow = window.matchMedia("(max-width: 760px)").matches;
   return (
     <Grid
-      columns={["alert", "state", "since", "fires when", "for", "facts"]}
+      columns={narrow ? ["alert", "state", "fires when"] : ["alert", "state", "since", "fires when", "for", "facts"]}
       rows={rows}
       mark={(row) => (row["state"] === "firing" ? "late" : row["state"] === "pending" ? "held" : "")}
       label="alerts"

@@ -37,7 +37,7 @@ function Cell(props: { shown: unknown; number: boolean }) {
 
 export function Grid(props: GridProps) {
   const { columns, rows } = props;
-  const numeric = useMemo(() => new Set(columns.filter((column) => rows.some((row) => typeof row[column] === "number" || /^[\d.,]+ (B|kB|MB|GB|ms|s|min|h)$/.test(String(row[column]))))), [columns.join(), rows.length]);
+  const numeric = useMemo(() => new Set(columns.filter((column) => rows.some((row) => typeof row[column] === "number" || /^([\d]+ min )?[\d.,]+ (B|kB|MB|GB|ms|s|h)$/.test(String(row[column]))))), [columns.join(), rows.length]);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label ?? "rows"}>
       <table>
