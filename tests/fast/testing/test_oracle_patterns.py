@@ -12,7 +12,7 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
 from headrace.log.target import LogTopic
-from headrace.operators.patterns import lockstep, matcher, searches
+from headrace.operators.patterns import lockstep, matcher, operator, searches
 from headrace.testing.driver import TestDriver
 from tests.support.brute_patterns import Story, matches
 from tests.support.examples import seeds
@@ -68,10 +68,11 @@ def app_of(options: dict[str, Any], bound: int) -> Declaration:
 def test_matches_are_those_of_the_definition(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds(125, block):
         chance = random.Random(seed)
-        # All ways to search: many keys at once or one by one, few states, and few matches between looks at `where`.
+        # All ways to search: many keys at once or one by one, few states, few matches between looks at `where`, and kept rows looked up.
         monkeypatch.setattr(lockstep, "FEW", [0, 16][seed % 2])
         monkeypatch.setattr(matcher, "_AT_ONCE", [1, 3, 256][seed % 3])
         monkeypatch.setattr(searches, "_MOST_STATES", [4_000, 7][seed % 5 == 0])
+        monkeypatch.setattr(operator, "_MANY", [20_000, 0][seed // 2 % 2])
         pattern, rows, bound = drawn(chance), rows_of(chance), chance.choice([0, 5, 40])
         epochs = epochs_of(rows, chance, bound * chance.choice([1, 1, 2]))
         with TestDriver(app_of(pattern.options(), bound)) as driver:

@@ -28,7 +28,9 @@ from headrace.operators.patterns.serials import KEEP, SERIAL, Serials
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.persistent import SeveralStates
+from headrace.operators.state.row_lookup import TimeSpan
 from headrace.operators.state.store import Store
+from headrace.operators.state.timed_rows import TimedRows
 from headrace.plan.patterns.formulas import NUMBER
 from headrace.plan.patterns.match import ALL, After, Match, Pattern
 
@@ -37,6 +39,8 @@ from headrace.plan.patterns.match import ALL, After, Match, Pattern
 FROM, STATE = "_match from", "_match state"
 COUNT, COUNTED, TOUCHED, DUE = "_match count", "_match counted", "_match touched", "_match due"
 _CURSOR = (FROM, KEEP, STATE, COUNT, COUNTED, TOUCHED, DUE)
+# With more rows than this, those of a key are looked up.
+_MANY = 20_000
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Matching(SeveralStates):
         self._matcher = Matcher(spec.pattern, spec.after, spec.within)
         self._results = MatchResults(spec.shown, spec.by, self._matcher)
         self._waiting = Chunks("waiting", TIME, lambda frame: frame)
-        self._kept = Chunks("kept", TIME, lambda frame: frame)
+        self._kept = TimedRows("kept", spec.by)
         self._cursors = ExpiringState("cursor", spec.by, TOUCHED, spec.within + 1, due=pl.col(DUE))
         self._serials = Serials()
         super().__init__(self._waiting, self._kept, self._cursors, self._serials)
@@ -138,14 +142,26 @@ class Matching(SeveralStates):
             asked = [frame[self._by] for frame in (released, due) if frame is not None]
             known = self._cursors.find(pl.concat(asked).unique())
         if known is not None:
-            # Nothing that is kept is from this epoch: what it adds is added at its end.
-            kept = self._kept.between(-(2**62), 2**62)
-            if kept is not None:
-                mine = key_join(kept, known[[*self._by, KEEP]], self._by, nulls_equal=True)
-                mine = mine.filter(pl.col(SERIAL) >= pl.col(KEEP)).drop(KEEP)
+            mine = self._kept_of(known)
+            if mine is not None:
                 parts = [mine[parts[0].columns] if parts else mine, *parts]
         frame = pl.concat(parts)
         return self._in_order(frame.with_columns(pl.Series(KEY, key_numbers(frame, self._by)))), known
+
+    def _kept_of(self, known: pl.DataFrame) -> pl.DataFrame | None:
+        """The rows that are kept for these keys. Nothing that is kept is from this epoch: what it adds is added at its end."""
+        # A lookup does not depend on the number of rows; with few, to look at all is quicker. Nulls are no key of a lookup.
+        if self._kept.size.rows > _MANY and not any(known.get_column(name).null_count() for name in self._by):
+            always = TimeSpan(np.full(known.height, -(2**61)), np.full(known.height, 2**61))
+            found = self._kept.find(known[self._by], always)
+            if found is None:
+                return None
+            return found.rows.filter(found.rows.get_column(SERIAL).to_numpy() >= known.get_column(KEEP).to_numpy()[found.places])
+        kept = self._kept.between(-(2**62), 2**62)
+        if kept is None:
+            return None
+        mine = key_join(kept, known[[*self._by, KEEP]], self._by, nulls_equal=True)
+        return mine.filter(mine.get_column(SERIAL) >= mine.get_column(KEEP)).drop(KEEP)
 
     def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
         """By key, time, partition and offset; where these do not tell, by contents."""
