@@ -36,7 +36,7 @@ def test_a_job_keeps_what_its_first_run_fixed(directory):
     with directory.held():
         first = begun(directory, cores=2)
         again = JobDirectory(directory.path.parent.parent, "pageviews").begin(PLAN, cores=16)
-    assert (first.shards, first.tasks) == (4, 2)
+    assert (first.shards, first.tasks) == (2, 2)
     assert again == first == directory.record()
 
 

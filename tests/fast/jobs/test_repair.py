@@ -234,7 +234,7 @@ def test_a_job_goes_back_behind_all_epochs_that_stand_on_a_torn_file(job: Job) -
 
 
 def test_a_job_whose_state_is_gone_begins_again_if_it_has_all_offsets(job: Job) -> None:
-    rmtree(job.path / SHARDS / manifests_of(1, 0) / "2")
+    rmtree(job.path / SHARDS / manifests_of(1, 0) / "1")
     (step,) = job.repair()
     assert "the job goes back to the beginning" in step
     assert job.numbers == ([0], [])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.leftovers import RUN
 from tests.support.processes import PATIENCE
 
 ROOT = Path(__file__).parents[3]
@@ -26,9 +27,11 @@ def pytest_configure(config):
 def test_pytest_xdist_gets_the_group_of_each_test(tmp_path):
     (tmp_path / "listener.py").write_text(LISTENER)
     files = ["tests/spark/test_lane.py", "tests/system/test_kafka_time.py", "tests/fast/project/test_workers.py"]
+    # A run of its own: with the mark of this one, it would end its workers when it ends.
+    environment = {name: value for name, value in os.environ.items() if name != RUN and not name.startswith("PYTEST_")}
     told = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "listener", "--numprocesses=1", "--dist=loadgroup", *files],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True,
+        cwd=ROOT, env=environment | {"PYTHONPATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True,
     ).stdout  # fmt: skip
     tests = [line.partition("::") for line in told.splitlines() if "::" in line]
     assert {file: test.rpartition("@")[2] for file, _, test in tests} == dict(zip(files, ("spark", "servers", files[-1]), strict=True))

@@ -22,7 +22,7 @@ from headrace.operators.windows.registry import windowed
 from headrace.operators.windows.revisions import AT, HAD, REVISION, WAS, Revisions
 from headrace.plan.windows.kinds import Sliding
 
-_NEWS, _END, _PAIRS = "_news", "_end", "_pairs"
+_NEWS, _END, _PAIRS = "_news", "_end", "_number"
 # So many times the events may be paired with windows.
 _FEW = 4
 
