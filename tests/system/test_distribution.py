@@ -94,7 +94,7 @@ def test_the_extras_that_the_readme_names_are_those_of_the_wheel(built):
     lines = archive.read(name).decode().splitlines()
     extras = {line.removeprefix("Provides-Extra: ") for line in lines if line.startswith("Provides-Extra: ")}
     text = README.read_text(encoding="utf-8")
-    assert extras == {"delta", "h3", "iceberg", "kafka", "notebook", "onnx", "postgres", "redis", "search"}
+    assert extras == {"delta", "h3", "iceberg", "kafka", "notebook", "onnx", "otel", "postgres", "redis", "search"}
     assert [extra for extra in sorted(extras) if f"| `{extra}` |" not in text] == []
 
 
