@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.connectors.targets import need_client
 from headrace.core.errors import HeadraceError, SettingsError
+from headrace.core.repeating import repeated
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Gauge, Histogram, HistogramDataPoint, MetricsData, Sum
@@ -36,7 +36,7 @@ def exported(families: Callable[[], Iterable[Metric]]) -> Iterator[None]:
     need_client("opentelemetry.exporter.otlp.proto.http.metric_exporter", "the exporter of OpenTelemetry", "otel")
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-    every, exporter, ended = _interval(), OTLPMetricExporter(), threading.Event()
+    every, exporter = _interval(), OTLPMetricExporter()
 
     def send() -> None:
         try:
@@ -44,18 +44,11 @@ def exported(families: Callable[[], Iterable[Metric]]) -> Iterator[None]:
         except HeadraceError as error:
             _log.warning("metrics are not sent: %s", error)
 
-    def run() -> None:
-        while not ended.wait(every):
-            send()
-        send()
-
-    thread = threading.Thread(target=run, name="headrace-otlp", daemon=True)
-    thread.start()
     try:
-        yield
+        with repeated(send, seconds=every, name="headrace-otlp"):
+            yield
     finally:
-        ended.set()
-        thread.join()
+        send()
         exporter.shutdown()
 
 

@@ -6,7 +6,6 @@ Of several processes that watch a job, one at a time makes a round; what one tol
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from headrace.core.durations import duration, spelled
 from headrace.core.errors import ConnectorError, HeadraceError
+from headrace.core.repeating import repeated
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.description import JobDescription, read_description
 from headrace.log import Log
@@ -68,23 +68,16 @@ def told(place: JobDirectory, description: JobDescription) -> dict[str, Any]:
 @contextmanager
 def watching(jobs: Callable[[], Sequence[JobDirectory]], log: Log, channels: Channels) -> Iterator[None]:
     """Make rounds in a thread for as long as the block lasts."""
-    ended = threading.Event()
 
     def rounds() -> None:
-        while not ended.wait(EVERY):
-            for place in jobs():
-                try:
-                    make_round(place, log, channels, log.clock.now() / 1_000_000)
-                except (HeadraceError, OSError) as error:
-                    _log.warning("alerts of job %r cannot be judged: %s", place.name, error)
+        for place in jobs():
+            try:
+                make_round(place, log, channels, log.clock.now() / 1_000_000)
+            except (HeadraceError, OSError) as error:
+                _log.warning("alerts of job %r cannot be judged: %s", place.name, error)
 
-    thread = threading.Thread(target=rounds, name="headrace-alerts", daemon=True)
-    thread.start()
-    try:
+    with repeated(rounds, seconds=EVERY, name="headrace-alerts"):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def jobs_in(home: Path) -> list[JobDirectory]:
