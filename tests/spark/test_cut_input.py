@@ -1,4 +1,4 @@
-"""A task that is cancelled amid its input: Python sees the stream end as if it was complete, and must write nothing."""
+"""A task that is canceled in the middle of its input: Python sees the stream end as if it was complete, and must write nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from headrace.spark.source import JobReader, ReaderTask
 from headrace.spark.stage import Stage
 from headrace.spark.writing import Written
 
-# Above what waits between the JVM and Python: the JVM has not sent all of it when the task is cancelled.
+# Above what waits between the JVM and Python: the JVM has not sent all of it when the task is canceled.
 SENDERS, SIZE = 40, 400_000
 PATIENCE = 60.0
 
@@ -71,7 +71,7 @@ def _cancel(spark: SparkSession) -> None:
     spark.sparkContext.cancelJobGroup("cut")
     tracker, deadline = spark.sparkContext.statusTracker(), time.monotonic() + PATIENCE
     while tracker.getActiveJobsIds():
-        assert time.monotonic() < deadline, "the job was not cancelled"
+        assert time.monotonic() < deadline, "the job was not canceled"
         time.sleep(0.01)
 
 
@@ -84,7 +84,7 @@ def one_record_a_batch(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def patient(spark: SparkSession) -> Iterator[None]:
-    """Spark kills the worker of a cancelled task after two seconds, in which one on a busy machine may not have come to its end."""
+    """Spark kills the worker of a canceled task after two seconds, in which one on a busy machine may not have come to its end."""
     settings = spark.sparkContext._jsc.sc().conf()
     settings.set("spark.python.task.killTimeout", f"{round(PATIENCE)}s")
     yield
@@ -92,7 +92,7 @@ def patient(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_record_a_batch", "patient")
-def test_a_writer_that_is_cancelled_amid_its_input_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_is_canceled_amid_its_input_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     app, chance = hr.App("cut", home=tmp_path), random.Random(20)
     app.sink(app.stream("texts", "n int, text string"), hr.log("kept"))
     with app.log.producer() as producer:
@@ -104,7 +104,7 @@ def test_a_writer_that_is_cancelled_amid_its_input_writes_nothing(spark: SparkSe
     frame = spark.createDataFrame(pa.Table.from_batches(rows, wire.SCHEMA), DDL).repartition(1)
 
     def work() -> None:
-        spark.sparkContext.setJobGroup("cut", "a task to be cancelled", interruptOnCancel=False)
+        spark.sparkContext.setJobGroup("cut", "a task to be canceled", interruptOnCancel=False)
         with pytest.raises((PySparkException, Py4JError)):
             frame.mapInArrow(Slow(Written(job, alone=False), tmp_path), DDL).collect()
 

@@ -13,81 +13,28 @@ import headrace as hr
 from headrace.checkpoint.shard_files import all_files
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.evolution.takeover import rescale
-from headrace.plan.evolution.comparison import KEEP, REFUSED, compared
-from headrace.plan.evolution.described import described
+from headrace.plan.evolution.comparison import REFUSED
 from tests.support.evolving import Out, Spec, Step, drawn, edited, records
-from tests.support.examples import seeds
+from tests.support.evolving_job import EvolvingJob
+from tests.support.examples import seeds, soaked
 
 
-class Job:
-    """A job that takes in one batch a run, and a driver that begins anew with the app as it is now."""
-
-    def __init__(self, home: Path, spec: Spec) -> None:
-        self._home, self.spec = home, spec
-        self._sent: list[list[dict[str, Any]]] = []
-        self._announced: set[str] = set()
-        self._younger: set[str] = set()
-        self._differs = False
-
-    @property
-    def app(self) -> hr.App:
-        return self.spec.declare(hr.App("evolving", home=self._home))
+class Job(EvolvingJob):
+    """A job in this process, which takes in one batch a run."""
 
     def run(self, rows: list[dict[str, Any]], **options: Any) -> None:
-        self._sent.append(rows)
-        app = self.app
-        with app.log.producer(acks="all") as producer:
-            producer.send_table("clicks", hr_table(rows))
-        app.run(until="caught-up", **options)
-
-    def accept(self, spec: Spec) -> None:
-        """Note what the change announces; the next run makes it."""
-        changes = compared(described(self.spec.app().plan()), described(spec.app().plan()))
-        assert changes.status != REFUSED
-        self.spec = spec
-        outputs = {decision.name: decision for decision in changes.decisions if decision.kind in ("view", "sink")}
-        self._announced &= outputs.keys()
-        self._younger &= outputs.keys()
-        self._differs |= any(decision.differs for decision in changes.decisions if decision.kind in ("stream", "step"))
-        for name, decision in outputs.items():
-            if self._differs or (decision.differs and decision.decision == KEEP):
-                self._announced.add(name)
-            elif decision.differs:
-                self._younger.add(name)
-
-    def check(self) -> None:
-        scratch = hr.TestDriver(self.spec.app())
-        for rows in self._sent:
-            scratch.send("clicks", rows)
-        app = self.app
-        for name in [name for name, out in self.spec.outputs.items() if not out.sink and name not in self._announced]:
-            found, wanted = _plain(app.read(name).to_pylist()), _plain(scratch.rows(name))
-            if name in self._younger:
-                assert set(found) <= set(wanted), name
-            else:
-                assert found == wanted, name
+        self.send(rows)
+        self.app.run(until="caught-up", **options)
 
 
-def hr_table(rows: list[dict[str, Any]]) -> Any:
-    from headrace.core.columns.schema import schema
-    from headrace.plan.nodes import Source
-    from headrace.testing.records import sent_table
-
-    return sent_table(Source("clicks", schema("user string, page string, price bigint, at timestamp"), None, (), None, None), rows)
-
-
-def _plain(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(repr({name: str(value) for name, value in row.items()}) for row in rows)
-
-
-@pytest.mark.parametrize("seed", seeds(20))
+@pytest.mark.parametrize("seed", seeds(soaked(20, 8)))
 def test_after_accepted_changes_views_are_those_of_a_run_from_the_beginning(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     job = Job(tmp_path, drawn(chance))
     job.run(records(chance, 0))
     for number in range(3):
         edit = edited(job.spec, chance, number)
-        if compared(described(job.spec.app().plan()), described(edit.spec.app().plan())).status == REFUSED:
+        if job.changes(edit.spec).status == REFUSED:
             with pytest.raises(hr.JobError, match="rebuild"):
                 edit.spec.declare(hr.App("evolving", home=tmp_path)).run(until="caught-up", accept=True)
             job.run(records(chance, 2 * number + 1))
@@ -147,4 +94,4 @@ def test_a_crash_while_state_is_taken_over_leaves_one_version_or_the_other(
     job.accept(after)
     job.run(records(chance, 3))
     job.check()
-    assert "v2" not in job._younger
+    assert job.begins_with_a_snapshot("v2")

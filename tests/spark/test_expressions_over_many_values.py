@@ -1,4 +1,4 @@
-"""Where a handful of values proves little: every letter, every time zone, very many doubles."""
+"""Expressions for which a handful of values proves little: every letter, every time zone, very many doubles."""
 
 import numpy as np
 import polars as pl

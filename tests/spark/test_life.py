@@ -64,7 +64,7 @@ def test_a_job_that_fails_again_and_again_stops_after_so_many_restarts_and_goes_
     app = hr.App("killed", settings=settings(tmp_path, restarts=1))
     dying(app, tmp_path / "died", times=2)
     send(app, 1, 2, 10)
-    with pytest.raises(hr.JobError, match="a Python worker of Spark ended without a word"):
+    with pytest.raises(hr.JobError, match="a Python worker of Spark ended without a message"):
         app.run(until="caught-up")
     assert (tmp_path / "died").read_text() == "xx"
     assert app.run(until="caught-up").restarts == 0

@@ -1,4 +1,4 @@
-"""What the random runs without a JVM show, for a few of them on Spark."""
+"""A few of the random runs without a JVM, on Spark."""
 
 from __future__ import annotations
 

@@ -74,6 +74,9 @@ def test_a_run_measures_all_that_metrics_tell(tmp_path, monkeypatch):
     assert all(point.count > 0 and point.sum > 0 for point in points["headrace_sink_write_seconds"])
     assert sum(point.count for point in points["headrace_job_latency_seconds"]) == 4
     assert {labels(point)["stream"] for point in points["headrace_job_watermark_holder"]} == {"orders"}
+    spent = {labels(point)["phase"]: point.as_double for point in points["headrace_job_epoch_phase_seconds"]}
+    assert spent.keys() == {"look", "plan", "compute", "commit"}
+    assert all(seconds > 0 for seconds in spent.values())
     step, job, partition = "headrace_step_", "headrace_job_", "headrace_partition_"
     assert points.keys() >= {
         *(f"{step}records_{fate}" for fate in ("in", "out", "late", "duplicate", "filtered")), f"{step}state_rows", f"{step}state_bytes",

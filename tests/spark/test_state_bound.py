@@ -1,4 +1,4 @@
-"""What a job on Spark keeps, by its own books: an hour of event time over windows, sessions, groups and duplicates, and then silence."""
+"""The state of a job on Spark, by its own books: an hour of event time over windows, sessions, groups and duplicates, then silence."""
 
 from __future__ import annotations
 

@@ -16,13 +16,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 import headrace as hr
 from headrace.checkpoint.journal import OFFSETS, QUERY, entry
+from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import Record
 from headrace.jobs.start.assembly import Bounds, job_of
 from headrace.jobs.start.outputs import create_outputs
 from headrace.spark import wire
 from headrace.spark.counted_rows import task_of
 from headrace.spark.level import Level
-from headrace.spark.quick import WholeEpoch
+from headrace.spark.loop.whole_epoch import WholeEpoch
 from headrace.spark.source import JobReader, Offset
 from headrace.spark.stage import Stage
 from headrace.spark.workers.shard_cache import cached_shards
@@ -64,8 +65,9 @@ class EpochsInTasks:
         plan = {**plan, "tasks": tasks}
         entry(self._checkpoint, OFFSETS, plan["epoch"] - 1).write_text(f"v1\n{{}}\n{json.dumps(plan)}")
         if tasks == "one":
+            known, before = EpochPlan.from_json(plan), EpochPlan.from_json(self._reached)
             with self._task_context(0):
-                WholeEpoch(self._job, self._checkpoint).perform(plan["epoch"] - 1)
+                WholeEpoch(self._job, self._checkpoint, known.time(before)).run(known.ranges(before), known.limits)
         else:
             # Whole epochs have processes of their own, which drop what they have in memory.
             if self._last == "one":

@@ -3,11 +3,11 @@
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from headrace.testing.locks import holders
-from tests.support.processes import PATIENCE
+from tests.support.processes import PATIENCE, until
 
 MARK = "HEADRACE_TEST_RUN"
 
@@ -48,17 +48,43 @@ def freeze(run: str, but: int) -> None:
 
 
 def stop(run: str, but: int) -> set[int]:
-    """Let none of them go on, wherever they are; one is left out."""
+    """Let none of them go on, wherever they are; one is left out. None moves any more when this returns."""
     frozen: set[int] = set()
     while fresh := set(processes_of(run)) - frozen - {but}:
         _signal(fresh, signal.SIGSTOP)
+        for process in fresh:
+            until(lambda process=process: not _moves(process))
         frozen |= fresh
     return frozen
 
 
-def wake(run: str) -> None:
-    """Let what was frozen go on."""
-    _signal(processes_of(run), signal.SIGCONT)
+def _moves(process: int) -> bool:
+    """Whether a thread of a process runs or may run: one of them takes the signal, when it is its turn, and then stops the others.
+
+    A thread that waits in the kernel for a disk, or for a process it starts, ends that call at most.
+    """
+    return not _states(process).isdisjoint({"R", "S"})
+
+
+def _states(process: int) -> set[str]:
+    """The states of its threads, in the letters of the kernel; none when it is gone."""
+    found = set()
+    for task in Path(f"/proc/{process}/task").glob("*/stat"):
+        try:
+            found.add(task.read_text(encoding="utf-8").rpartition(")")[2].split()[0])
+        except OSError:  # the thread ended
+            continue
+    return found
+
+
+def standing(run: str) -> set[int]:
+    """Those of them that stand still, whoever has stopped them."""
+    return {process for process in processes_of(run) if "T" in _states(process)}
+
+
+def wake(run: str, only: Set[int] | None = None) -> None:
+    """Let what was stopped go on: all of them, or only some."""
+    _signal(processes_of(run) if only is None else only, signal.SIGCONT)
 
 
 def _signal(processes: Iterable[int], number: signal.Signals) -> None:

@@ -1,20 +1,29 @@
-"""Spark's files of a job's progress: an offset file and a commit file for each epoch, and the id of the query.
+"""The files of a job's progress, in Spark's form: an offset file and a commit file for each epoch, and the id of the query.
 
-Spark does not read past a damaged one. Next to each there may be a checksum of Hadoop's.
+Spark does not read past a damaged one. Next to each there may be a checksum of Hadoop's; our own loop puts one of the plan into the file.
 """
 
 from __future__ import annotations
 
 import json
-import uuid
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headrace.checkpoint.journal import COMMITS, OFFSETS, QUERY, checksum_of, entry
-from headrace.core.files.replacing import replace_text
+from headrace.checkpoint.journal import (
+    CHECKSUM,
+    COMMITS,
+    OFFSETS,
+    QUERY,
+    batches,
+    checksum_of,
+    entry,
+    give_id,
+    plan_checksum,
+    remove_entry,
+)
 from headrace.engine.planning.epoch_plan import EpochPlan
 
 _CHUNK = 512
@@ -34,12 +43,12 @@ class Checkpoint:
     @cached_property
     def offsets(self) -> dict[int, EpochPlan | None]:
         """The plan of each batch, by its number; None where the file is damaged."""
-        return {int(file.name): _offset(file) for file in _numbered(self.path / OFFSETS)}
+        return {int(file.name): _offset(file) for file in _numbered(self.path, OFFSETS)}
 
     @cached_property
     def commits(self) -> dict[int, bool]:
         """The finished batches, by their numbers; False where the file is damaged."""
-        return {int(file.name): _committed(file) for file in _numbered(self.path / COMMITS)}
+        return {int(file.name): _committed(file) for file in _numbered(self.path, COMMITS)}
 
     @property
     def last(self) -> int:
@@ -56,16 +65,15 @@ class Checkpoint:
         return found is not None and isinstance(_parsed(found), dict)
 
     def name(self) -> None:
-        """Give the query an id; nothing of ours depends on which."""
-        file = self.path / QUERY
-        _remove(file)
-        replace_text(file, json.dumps({"id": str(uuid.uuid4())}))
+        """Give the query another id."""
+        remove_entry(self.path / QUERY)
+        give_id(self.path)
 
     def forget_offset(self, batch: int) -> None:
-        _remove(entry(self.path, OFFSETS, batch))
+        remove_entry(entry(self.path, OFFSETS, batch))
 
     def forget_commit(self, batch: int) -> None:
-        _remove(entry(self.path, COMMITS, batch))
+        remove_entry(entry(self.path, COMMITS, batch))
 
 
 def stored_plan(file: Path) -> EpochPlan:
@@ -80,7 +88,8 @@ def _offset(file: Path) -> EpochPlan | None:
     # A job that lets Spark evaluate a step may read its source several times, and has the same offset for each.
     found = [_parsed(line) for line in lines[2:]]
     whole = isinstance(found[0], dict) and "epoch" in found[0] and all(one == found[0] for one in found)
-    return EpochPlan.from_json(found[0]) if whole else None
+    known = _parsed(lines[1]).get("conf", {}).get(CHECKSUM)
+    return EpochPlan.from_json(found[0]) if whole and known in (None, plan_checksum(lines[2])) else None
 
 
 def _committed(file: Path) -> bool:
@@ -113,10 +122,5 @@ def _sums(data: bytes) -> bytes:
     return _HEADER + b"".join(zlib.crc32(piece).to_bytes(4, "big") for piece in pieces)
 
 
-def _numbered(directory: Path) -> list[Path]:
-    return sorted((file for file in directory.glob("[0-9]*") if file.name.isdecimal()), key=lambda file: int(file.name))
-
-
-def _remove(file: Path) -> None:
-    for path in (checksum_of(file), file):
-        path.unlink(missing_ok=True)
+def _numbered(checkpoint: Path, kind: str) -> list[Path]:
+    return [entry(checkpoint, kind, batch) for batch in sorted(batches(checkpoint, kind))]

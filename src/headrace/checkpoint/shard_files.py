@@ -172,6 +172,6 @@ def _checksum(blob: bytes) -> int:
 def _damaged(fact: str) -> JobError:
     return JobError(
         fact,
-        why="a power cut takes away what was not synced yet",
-        hint="headrace repair app.py goes back to the last epoch whose state is whole, or says why that cannot be",
+        why="a power cut loses what was not synced",
+        hint="headrace repair app.py goes back to the last epoch whose state is complete, or says why it cannot",
     )

@@ -17,11 +17,11 @@ class Manifest(NamedTuple):
     """The state of the steps of a level on a shard, as of an epoch."""
 
     operators: dict[str, str]
-    """What each step needs to find its state again."""
+    """The manifest of each step, with which it finds its state again."""
     blobs: dict[str, str]
     """The files of blobs in the directories of their steps, by step and name. A blob has its own schema."""
     fingerprints: dict[str, str] = {}  # noqa: RUF012 - it is never changed
-    """What each step computes: its state is no other step's."""
+    """The fingerprint of each step, which tells its state from that of another."""
     version: int = VERSION
 
     @property
@@ -89,7 +89,7 @@ class StoredShard:
         if known != fingerprint:
             raise JobError(
                 f"the state of step {step!r} is of a step with fingerprint {known}, and this one has {fingerprint}",
-                why="results of the one would be taken for those of the other",
+                why="results of one step would be mistaken for those of the other",
                 hint="headrace plan app.py shows what changed",
             )
         return self.operators.get(step)

@@ -6,7 +6,7 @@ Records that missed some of their windows and not all are in `out`, and also cou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.core.errors import JobError
@@ -17,10 +17,11 @@ COLUMNS = (
     "writes bigint, write_micros bigint, model string, scorings bigint, scoring_micros bigint"
 )
 ENDS = ("out", "late", "duplicate", "filtered", "dead_letter")
-BESIDE = ("partly_late",)
+UNSUMMED = ("partly_late",)
 """Counts that are not part of the sum: some of what went `out`."""
 REASONS = ("late_reason", "dead_letter_reason")
 """Why the first record of a step was late, or a dead letter."""
+_NUMBERS = ("taken", *ENDS, *UNSUMMED)
 KEPT = ("state_rows", "state_bytes")
 WRITTEN = ("writes", "write_micros")
 """How often tasks wrote to an output, and for how many microseconds in all."""
@@ -41,6 +42,14 @@ class StepCount:
     partly_late: int = 0
     late_reason: str | None = None
     dead_letter_reason: str | None = None
+
+    def merge(self, other: StepCount) -> None:
+        """Add the counts of another part of the step; the first reason stays."""
+        for name in _NUMBERS:
+            if number := getattr(other, name):
+                setattr(self, name, getattr(self, name) + number)
+        self.late_reason = self.late_reason or other.late_reason
+        self.dead_letter_reason = self.dead_letter_reason or other.dead_letter_reason
 
     @property
     def missing(self) -> int:
@@ -85,8 +94,7 @@ class Accounting:
 
     def merge(self, other: Accounting) -> None:
         for step, count in other._counts.items():
-            self.add(step, **{name: number for name, number in asdict(count).items() if name not in REASONS})
-            self.explain(step, **{name: getattr(count, name) for name in REASONS})
+            self._counts.setdefault(step, StepCount()).merge(count)
         for step, kept in other._kept.items():
             self.keep(step, *kept)
         for output, (writes, micros) in other._written.items():
@@ -100,7 +108,7 @@ class Accounting:
     def rows(self) -> list[dict[str, int | str]]:
         """One dictionary for each step: step, in, out, late, duplicate, filtered, dead_letter, and partly_late, which is not part of the
         sum."""
-        return [{"step": step, "in": count.taken, **{name: getattr(count, name) for name in (*ENDS, *BESIDE)}} for step, count in self]
+        return [{"step": step, "in": count.taken, **{name: getattr(count, name) for name in (*ENDS, *UNSUMMED)}} for step, count in self]
 
     def reasons(self) -> dict[str, dict[str, str | None]]:
         """For each step, the reason of its first late record, and of its first dead letter."""
@@ -124,7 +132,7 @@ class Accounting:
         """The accounting that `entries` listed."""
         accounting = cls()
         for entry in entries:
-            accounting.add(entry["step"], taken=entry["in"], **{name: entry[name] for name in (*ENDS, *BESIDE)})
+            accounting.add(entry["step"], taken=entry["in"], **{name: entry[name] for name in (*ENDS, *UNSUMMED)})
             accounting.explain(entry["step"], **{name: entry[name] for name in REASONS})
             if entry[KEPT[0]] is not None:
                 accounting.keep(entry["step"], *(entry[name] for name in KEPT))

@@ -11,7 +11,7 @@ import polars as pl
 
 from headrace.core.columns.moments import FIRST, LAST
 from headrace.engine.packet import ROWS, Exit, Packet, sharded
-from headrace.engine.program.flow import computed
+from headrace.engine.program.computed_columns import computed
 from headrace.engine.spark_answers import ready
 from headrace.operators.changes import CHANGED, OP, TIME, added
 from headrace.operators.columns import ALL, ROW

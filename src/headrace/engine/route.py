@@ -51,17 +51,17 @@ class Router:
 
     def flow(self, flow: Flow, frame: pl.DataFrame) -> None:
         """Send records through stateless steps, and to what follows them."""
-        for stage in flow.stages:
+        for step in flow.steps:
             taken = frame.height
-            outcome = stage.run(frame, self.time)
+            outcome = step.run(frame, self.time)
             frame = outcome.frame
             bad = 0 if outcome.bad is None else outcome.bad.height
             # An array makes several records of one: the ones that continue are counted where they go.
             out = taken - outcome.filtered - bad
-            self.result.accounting.add(stage.step.name, taken=taken, out=out, filtered=outcome.filtered)
+            self.result.accounting.add(step.name, taken=taken, out=out, filtered=outcome.filtered)
             if outcome.scored is not None:
-                self.result.accounting.scored(stage.step.name, *outcome.scored)
-            self.dead(stage.step.name, outcome.bad)
+                self.result.accounting.scored(step.name, *outcome.scored)
+            self.dead(step.name, outcome.bad)
         for exit_ in flow.exits:
             self._exit(exit_, frame)
         for branch in flow.branches:

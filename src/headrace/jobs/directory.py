@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.checkpoint.epoch_files import stored_plan
-from headrace.checkpoint.journal import COMMITS, OFFSETS, entry
+from headrace.checkpoint.journal import COMMITS, OFFSETS, batches, entry
 from headrace.core.columns.keys import KEY_GROUPS
 from headrace.core.errors import JobError
 from headrace.core.files.disk import PosixLock, locked
@@ -29,7 +29,7 @@ _STATE = 6
 
 @dataclass(frozen=True)
 class Record:
-    """What stays the same for the life of a job's state: its identity, its number of shards, and the plan."""
+    """The fixed properties of a job's state: its identity, its number of shards, and the plan."""
 
     id: str
     shards: int
@@ -47,13 +47,13 @@ class Record:
     """Where the state of each step is: its directory, its level and its fingerprint."""
     levels: int = 0
     layout: int = 0
-    """How often an accepted change, or another number of shards, has laid out the state anew."""
+    """How often an accepted change, or another number of shards, has laid out the state again."""
     changed_at: int = 0
     """The epoch as of which that was done last."""
     begins: Mapping[str, int] = field(default_factory=dict)
     """The first epoch of outputs that begin with a snapshot."""
     emptied: Sequence[str] = field(default_factory=list)
-    """Views whose topics are made anew before the next epoch."""
+    """Views whose topics are created again before the next epoch."""
     partitions: int = 0
     """The number of tasks that it began with: as many partitions have its views."""
     key_groups: int = KEY_GROUPS
@@ -108,7 +108,7 @@ class JobDirectory:
         return self.path / "job.json"
 
     def record(self) -> Record | None:
-        """What was fixed when the job began; None if it never did."""
+        """The properties that were fixed when the job began; None if it never did."""
         file = self.record_file
         return Record(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
@@ -156,10 +156,8 @@ class JobDirectory:
 
     def committed_plan(self) -> EpochPlan | None:
         """The plan of the last committed epoch; None before the first."""
-        batches = [int(file.name) for file in (self.checkpoint / COMMITS).glob("[0-9]*") if file.name.isdecimal()]
-        if not batches:
-            return None
-        return stored_plan(entry(self.checkpoint, OFFSETS, max(batches)))
+        last = max(batches(self.checkpoint, COMMITS), default=None)
+        return None if last is None else stored_plan(entry(self.checkpoint, OFFSETS, last))
 
     def running(self) -> bool:
         """Whether a driver runs the job now: a live one has its lock, whatever the files say."""

@@ -24,7 +24,7 @@ class Ending:
     def __str__(self) -> str:
         came = "1 record was" if self.late == 1 else f"{self.late:,} records were"
         lost = f"{came} late since then" if self.late else "no record came since then"
-        return f'the input was declared complete (until="end") in epoch {self.epoch:,}: {lost}; headrace reset begins the job anew'
+        return f'the input was declared complete (until="end") in epoch {self.epoch:,}: {lost}; headrace reset starts over'
 
 
 def ending(log: Log, place: JobDirectory) -> Ending | None:
@@ -44,6 +44,6 @@ def warn_of_the_end(log: Log, place: JobDirectory, until: str | None) -> None:
     elif until == "end":
         _log.warning(
             'job %r: until="end" declares the input complete forever: all records that come after this run are late; '
-            'until="flushed" closes the open windows and goes on',
+            'until="flushed" closes the open windows, and the input continues',
             place.name,
         )

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.start.outputs import has_topic, topics_of
 from headrace.log import Log
-from headrace.log.target import LogTopic
-from headrace.plan.plan import Plan, Sink
+from headrace.plan.plan import Plan
 from headrace.plan.topics import accounting_topic
 
 
@@ -33,10 +32,10 @@ def parts_of(plan: Plan, place: JobDirectory, log: Log | None, *, sinks: bool) -
         if log is not None and has_topic(log, name):
             records = sum(part["end"] - part["start"] for part in log.describe(name)["partitions"])
             yield _topic(kind, name, f"{records:,} records", place, sinks=sinks)
-    for output in plan.outputs:
-        if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
-            again = "every record is written again" if not output.folds_by else "its rows are replaced as they come"
-            yield ResetPart("sink", str(output.target), "", goes=False, why=f"it is not in this home; {again}")
+    for sink in plan.sinks:
+        if sink.topic is None:
+            again = "every record is written again" if not sink.folds_by else "its rows are replaced as they come"
+            yield ResetPart("sink", str(sink.target), "", goes=False, why=f"it is not in this home; {again}")
 
 
 def remove(parts: list[ResetPart], place: JobDirectory, log: Log | None) -> None:

@@ -32,7 +32,7 @@ class Stopped:
 
 
 def stop(place: JobDirectory, wait: float) -> Stopped:
-    """Tell the driver of a job to stop, and wait up to this many seconds for its end: the epoch at work finishes first."""
+    """Tell the driver of a job to stop, and wait up to this many seconds for its end: the current epoch finishes first."""
     if not place.running():
         return Stopped(place.name, None, place.committed_epoch())
     driver = place.driver
@@ -51,7 +51,7 @@ def stop(place: JobDirectory, wait: float) -> Stopped:
         if time.monotonic() > deadline:
             raise JobError(
                 f"job {place.name!r} was told to stop, and process {number} still runs after {wait:g} s",
-                why="the epoch at work finishes first",
+                why="the current epoch finishes first",
                 hint="wait longer (--wait), or ask again: a second signal stops at once, and the next run repeats the epoch",
             )
         time.sleep(_LOOK)

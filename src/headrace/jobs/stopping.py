@@ -1,4 +1,4 @@
-"""Signals that stop a run: the first lets the epoch at work finish, the second ends the process at once."""
+"""Signals that stop a run: the first lets the current epoch finish, the second ends the process at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STOPPING = b"stopping: the epoch at work finishes first; a second signal stops at once\n"
+_STOPPING = b"stopping: the current epoch finishes first; a second signal stops at once\n"
 _AT_ONCE = b"stopped at once: the epoch at work was cut off, and the next run repeats it\n"
 # Erases the line of progress, and shows the cursor that it hid.
 _CLEAR = b"\r\x1b[K\x1b[?25h"

@@ -19,7 +19,7 @@ from headrace.engine.packet import Packet
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark import wire
 
-_WHY = "the task was cancelled, or lost its connection, amid its input: nothing of it is written"
+_WHY = "the task was canceled, or lost its connection, in the middle of its input: nothing of it is written"
 _HINT = "start the job again; it continues from its last epoch"
 
 

@@ -71,7 +71,7 @@ class Job:
     inputs: Mapping[str, Input]
     watermarks: Mapping[str, Watermark | None]
     outputs: Mapping[str, Output]
-    """What the job writes to, by the name under which records are sent there."""
+    """The outputs of the job, by the name under which records are sent there."""
     keys: Mapping[str, tuple[str, ...]]
     """By which columns the rows of an output replace each other."""
     tasks: int
@@ -87,13 +87,13 @@ class Job:
     planned: Mapping[int, EpochPlan] = field(default_factory=dict)
     """Epochs, by their numbers, that are to be done again as they were planned."""
     generation: int = 0
-    """Which run of the job this is: writers of earlier ones are shut out."""
+    """The number of this run: writers of earlier runs are fenced."""
     begins: int = 0
     """The first epoch of outputs that begin with a snapshot."""
     quick_rows: int = 0
     """The largest number of records of an epoch that runs in one task; 0 if none does."""
     layout: int = 0
-    """Which of the layouts of the state this run has; an accepted change of the app makes another."""
+    """The number of the layout of the state; an accepted change of the app makes another layout."""
 
     @property
     def program(self) -> Program:

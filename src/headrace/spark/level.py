@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +140,10 @@ class Level(Stage):
 
     def _recall(self, kept: CachedShard, shard: int, epoch: int) -> None:
         """Let operators that ask others have the answers of an earlier attempt of the epoch: its results may have been written."""
+        if not any(_recalls(type(state)) for state in kept.states.values()):
+            return
         asking = {name: state for name, state in kept.states.items() if isinstance(state, Recalling)}
-        earlier = attempted(self._files(shard), epoch) if asking else None
+        earlier = attempted(self._files(shard), epoch)
         if earlier is None:
             return
         for name, state in asking.items():
@@ -162,6 +165,12 @@ class Level(Stage):
             step, fingerprint = self._names[name]
             state.restore(stored.manifest_of(step, fingerprint), stored.blobs(step))
         return CachedShard(run, states, stored)
+
+
+@cache
+def _recalls(kind: type) -> bool:
+    """Whether states of a class recall answers; to find out costs too much for every epoch."""
+    return issubclass(kind, Recalling)
 
 
 class PlacedLevel(StatefulProcessor):

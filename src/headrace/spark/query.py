@@ -1,4 +1,4 @@
-"""A job as one Spark query on Arrow batches, from its source over its levels to its sink."""
+"""A job at work on Spark: one streaming query on Arrow batches, from its source over its levels to its sink, or a loop of small epochs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,36 +15,43 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core.errors import PlanError
 from headrace.engine.program.program import Program
-from headrace.spark.epoch_tasks import EpochTasks, accept_at_any_socket
 from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel
+from headrace.spark.loop.epoch_loop import EpochLoop
 from headrace.spark.placement import PLACE, placed
-from headrace.spark.quick import WholeEpochs
 from headrace.spark.schema import DDL
 from headrace.spark.session import on_cluster
 from headrace.spark.source import job_source
-from headrace.spark.stages_of_tasks import StagesOfTasks, level_workers, workers_apart
 from headrace.spark.transformation import transformed
+from headrace.spark.workers.apart import level_workers, workers_apart
 from headrace.spark.writing import Written
 
+Query = StreamingQuery | EpochLoop
 _SHARING = "spark.sql.subexpressionElimination.enabled"
 
 
-def start(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
+def start(spark: SparkSession, job: Job, checkpoint: Path) -> Query:
     """Start a job, or continue it where its checkpoint says it stopped."""
+    if job.quick_rows and _may_be_quick(spark, job.program):
+        return EpochLoop(spark, job, checkpoint).start()
+    return _query(spark, replace(job, quick_rows=0), checkpoint)
+
+
+def reports(query: Query) -> list[dict[str, Any]]:
+    """The reports on the last epochs; of a query of Spark's only the last one: to ask it for all takes long."""
+    if isinstance(query, EpochLoop):
+        return query.recentProgress
+    last = query.lastProgress
+    return [] if last is None else [dict(last)]
+
+
+def _query(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
     program = job.program
-    if not _may_be_quick(spark, program):
-        job = replace(job, quick_rows=0)
     spark.dataSource.register(job_source(job, checkpoint))
     rows = spark.readStream.format("headrace").load()
-    if job.quick_rows:
-        accept_at_any_socket()
-        whole, several = WholeEpochs(spark.sparkContext, job, checkpoint), StagesOfTasks(spark, job, checkpoint)
-        writer = rows.writeStream.foreachBatch(EpochTasks(checkpoint, whole, several.after))
-    else:
-        # Everything is written at the end of the stages.
-        writer = _stages(spark, rows, job, checkpoint).writeStream.format("noop")
+    # Everything is written at the end of the stages.
+    writer = _stages(spark, rows, job, checkpoint).writeStream.format("noop")
     writer = writer.outputMode("append").option("checkpointLocation", str(checkpoint)).queryName(job.name)
     writer = writer.trigger(availableNow=True) if job.until else writer.trigger(processingTime="0 seconds")
     with _errors_apart(spark, needed=bool(program.cuts)):

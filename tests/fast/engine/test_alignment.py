@@ -1,4 +1,4 @@
-"""Bounded read-ahead: no stream is read further ahead of the slowest than asked for, and none is held for ever."""
+"""Bounded read-ahead: no stream is read further ahead of the slowest than asked for, and none is held forever."""
 
 from __future__ import annotations
 

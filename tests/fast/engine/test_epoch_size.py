@@ -59,7 +59,7 @@ def test_the_source_of_a_job_plans_smaller_epochs_while_they_take_too_long_and_s
     job = job_of(app.plan(), Record("planned-1", 2, 1, ""), app.log, until=None, bounds=bounds)
     (place := tmp_path / "jobs" / "planned").mkdir(parents=True)
     reader, now = JobReader(job, place / "checkpoint"), 0.0
-    monkeypatch.setattr("headrace.spark.source.time.monotonic", lambda: now)
+    monkeypatch.setattr("headrace.spark.epoch_planning.time.monotonic", lambda: now)
     offset, taken = reader.initialOffset(), []
     for seconds in (60.0, 20.0, 5.0, 1.0, 1.0, 1.0):
         end = json.loads(json.dumps(reader.latestOffset(offset, reader.getDefaultReadLimit())))

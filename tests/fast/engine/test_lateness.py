@@ -1,4 +1,4 @@
-"""What the planner of an epoch learns of lateness from a topic of the log."""
+"""The lateness that the planner of an epoch learns from a topic of the log."""
 
 from __future__ import annotations
 

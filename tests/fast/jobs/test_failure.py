@@ -1,4 +1,4 @@
-"""What stopped a query, in our words."""
+"""The reason that stopped a query, in our words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a job holds the topics that it reads, and those of its views."""
+"""The positions up to which a job holds the topics that it reads, and those of its views."""
 
 from __future__ import annotations
 

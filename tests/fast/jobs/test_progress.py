@@ -1,4 +1,4 @@
-"""What a running job shows of itself."""
+"""The progress that a running job shows."""
 
 from __future__ import annotations
 

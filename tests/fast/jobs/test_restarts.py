@@ -1,4 +1,4 @@
-"""Which failures of a query may pass, and how often a job starts again."""
+"""Failures of a query that may be temporary, and the number of restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a checkpoint is synced while a job runs."""
+"""The files of a checkpoint that are synced while a job runs."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from headrace.core.errors import LogError, SchemaError, SettingsError
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange
 from tests.support.examples import examples
+from tests.support.processes import PATIENCE
 
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -75,7 +76,7 @@ def test_a_waiting_poll_gets_what_another_thread_appends(tmp_path):
     consumer = log.consumer("t")
     thread = threading.Thread(target=fill, args=(Log(tmp_path), "t", [3]))
     thread.start()
-    assert numbers(consumer.poll(timeout="30s")) == [0, 1, 2]
+    assert numbers(consumer.poll(timeout=timedelta(seconds=PATIENCE))) == [0, 1, 2]
     thread.join()
 
 

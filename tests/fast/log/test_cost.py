@@ -1,4 +1,4 @@
-"""What the log asks of the disk does not grow with what is stored. Operations are counted, not seconds."""
+"""The cost of the log on disk does not grow with what is stored. Operations are counted, not seconds."""
 
 from collections import Counter
 from pathlib import Path

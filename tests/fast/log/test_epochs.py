@@ -1,4 +1,4 @@
-"""What a writer makes in an epoch is stored once, however often it is appended: the base of exactly-once."""
+"""The records of a writer's epoch are stored once, however often they are appended: the base of exactly-once."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""What a reader may read again is not compacted."""
+"""Records that a reader may read again are not compacted."""
 
 from pathlib import Path
 

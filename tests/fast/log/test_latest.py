@@ -1,4 +1,4 @@
-"""Which records are the latest of their key."""
+"""The latest records of each key."""
 
 import pyarrow as pa
 import pytest

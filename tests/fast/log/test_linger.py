@@ -1,4 +1,4 @@
-"""When records are sent: after their linger, when their batch is full, or when somebody asks for them."""
+"""The moment at which records are sent: after their linger, when their batch is full, or when they are asked for."""
 
 import threading
 from datetime import timedelta

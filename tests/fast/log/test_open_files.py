@@ -1,4 +1,4 @@
-"""What is closed, or removed from disk, keeps no file open."""
+"""A topic that is closed, or removed from disk, keeps no file open."""
 
 from collections.abc import Callable
 from pathlib import Path

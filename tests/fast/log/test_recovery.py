@@ -1,8 +1,9 @@
-"""What one crash, one failed sync or one flipped bit could do to a log, each told on a simulated machine or with real files."""
+"""The effects of one crash, one failed sync or one flipped bit on a log, on a simulated machine or with real files."""
 
 import os
 import shutil
 import threading
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -18,7 +19,7 @@ from headrace.log.files.head import Head
 from headrace.log.files.writers import Author, named
 from headrace.testing.disk import Crash, Machine
 from tests.support.examples import seeds
-from tests.support.processes import until
+from tests.support.processes import PATIENCE, until
 
 HOME = Path("/log")
 NOBODY = Author()
@@ -349,7 +350,7 @@ def test_threads_share_the_decisions_on_transactions(tmp_path):
     def read() -> None:
         consumer, count = log.consumer("t"), 0
         while count < 40:
-            table = consumer.poll(timeout="10s")
+            table = consumer.poll(timeout=timedelta(seconds=PATIENCE))
             assert table is not None
             count += table.num_rows
         found.append(count)

@@ -12,6 +12,7 @@ from headrace.core.clock import ManualClock
 from headrace.core.errors import LogError, SchemaError
 from headrace.log import Log
 from headrace.log.errors import DiskFailed, Fenced, TransactionState
+from tests.support.processes import PATIENCE
 
 
 @pytest.fixture
@@ -354,7 +355,7 @@ def test_a_reader_from_the_end_gets_a_transaction_that_was_open_when_it_began(tm
         reader = log.consumer("t", start="end")
         assert reader.poll(timeout="0s") is None
         producer.commit_transaction()
-    found = reader.poll(timeout="5s")
+    found = reader.poll(timeout=timedelta(seconds=PATIENCE))
     assert found is not None
     assert found.column("n").to_pylist() == [1, 2]
 

@@ -14,10 +14,10 @@ from tests.fast.spark.conftest import PYTHON
 from tests.support.processes import PATIENCE, alive, until
 
 PROGRAMS = {
-    "hello": "import os, sys; print(os.getppid(), os.getcwd(), os.environ['COLOUR'], sys.argv[1:]); print('late', file=sys.stderr)",
+    "hello": "import os, sys; print(os.getppid(), os.getcwd(), os.environ['COLOR'], sys.argv[1:]); print('late', file=sys.stderr)",
     "echo": "print(input().upper())",
     "fails": "import sys; sys.exit(7)",
-    "breaks": "raise ValueError('no such colour')",
+    "breaks": "raise ValueError('no such color')",
     "loaded": "import sys; print('polars' in sys.modules, 'headrace.spark.reading' in sys.modules)",
     "stays": "import os, time; print(os.getpid(), flush=True); time.sleep(600)",
     "polite": "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); import stays",
@@ -30,11 +30,12 @@ def environment(fork_server: dict[str, str], tmp_path_factory: pytest.TempPathFa
     for name, text in PROGRAMS.items():
         (place / f"{name}.py").write_text(text, encoding="utf-8")
     path = os.pathsep.join(filter(None, [str(place), fork_server["HEADRACE_WORKER_PATH"]]))
-    return {**fork_server, "COLOUR": "green", "HEADRACE_WORKER_PATH": path}
+    return {**fork_server, "COLOR": "green", "HEADRACE_WORKER_PATH": path}
 
 
 def run(environment: dict[str, str], *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PYTHON, "-m", *arguments], env=environment, input=given, capture_output=True, text=True, timeout=60, check=False)
+    command = [PYTHON, "-m", *arguments]
+    return subprocess.run(command, env=environment, input=given, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_a_program_has_the_arguments_streams_directory_and_environment_of_who_asked(environment: dict[str, str], tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_program_ends_with_its_own_code(environment: dict[str, str]) -> None:
     assert run(environment, "fails").returncode == 7
     broken = run(environment, "breaks")
     assert broken.returncode == 1
-    assert broken.stderr.endswith("ValueError: no such colour\n")
+    assert broken.stderr.endswith("ValueError: no such color\n")
 
 
 def test_a_program_is_asked_to_end_through_who_started_it(environment: dict[str, str]) -> None:
@@ -117,6 +118,6 @@ def test_where_there_is_no_nursery_python_itself_is_started(environment: dict[st
 
 def test_the_nursery_ends_with_the_process_that_began_it() -> None:
     began = "from headrace.spark.workers import quick_start; place, process = quick_start._fork_server(); print(place, process.pid)"
-    done = subprocess.run([sys.executable, "-c", began], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", began], capture_output=True, text=True, timeout=PATIENCE, check=True)
     place, fork_server = done.stdout.split()
     until(lambda: not alive(int(fork_server)) and not Path(place).parent.exists())

@@ -1,4 +1,4 @@
-"""What a worker holds in memory between epochs."""
+"""The state that a worker has in memory between epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job takes in of topics whose records may be open, aborted, gone, or those of another topic."""
+"""Topics whose records may be open, aborted, gone, or those of another topic, as the input of a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How epochs are planned: without a JVM, from a real log and a clock that tests move."""
+"""The planning of epochs: without a JVM, from a real log and a clock that tests move."""
 
 from __future__ import annotations
 

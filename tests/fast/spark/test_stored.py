@@ -1,4 +1,4 @@
-"""What is stored of a shard, epoch by epoch."""
+"""The stored state of a shard, epoch by epoch."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class DeltaTarget(LakeTable):
     """A Delta table; see `delta`."""
 
-    commits: ClassVar[str] = "makes one commit, with the epoch as an application's version"
+    commits: ClassVar[str] = "makes one commit, with the epoch as its application transaction"
 
     directory: Path
     client = ("deltalake", "the client for Delta tables", "delta")

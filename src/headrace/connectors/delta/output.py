@@ -1,4 +1,4 @@
-"""A Delta table as an output of the engine: each epoch is one commit, with its number as an application's version."""
+"""A Delta table as an output of the engine: each epoch is one commit, with its number as its application transaction."""
 
 from __future__ import annotations
 

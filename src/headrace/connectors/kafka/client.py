@@ -1,9 +1,10 @@
-"""Kafka's clients as this package uses them: one of each kind in a process, and errors that say what to do."""
+"""Kafka's clients as this package uses them: kept by the process that made them, and errors that say what to do."""
 
 from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,10 +32,14 @@ _refusals: dict[str, str] = {}
 
 
 def consumer(source: KafkaTopic, group: str) -> Any:
-    """This process's consumer for a source. It belongs to the group only to commit; partitions are assigned explicitly."""
+    """This thread's consumer for a source. It belongs to the group only to commit; partitions are assigned explicitly.
+
+    A job plans in one thread and is observed in another: with one consumer, each would take the partitions of the other away.
+    """
     from confluent_kafka import Consumer
 
-    return _one("consumer", source, group, lambda: Consumer({**client_settings(source),
+    _close_abandoned()
+    return _one("consumer", source, (threading.get_ident(), group), lambda: Consumer({**client_settings(source),
         "group.id": group,
         "isolation.level": source.isolation,
         "enable.auto.commit": False,
@@ -57,7 +62,7 @@ def admin(source: KafkaTopic) -> Any:
     from confluent_kafka.admin import AdminClient
 
     settings: dict[str, Any] = {**client_settings(source), "error_cb": partial(_heard, source)}
-    return _one("admin", source, "", lambda: AdminClient(settings, logger=_log))
+    return _one("admin", source, (), lambda: AdminClient(settings, logger=_log))
 
 
 @contextmanager
@@ -138,13 +143,20 @@ def _heard(source: KafkaTopic, error: Any) -> None:
         _refusals[source.servers] = error.str()
 
 
-def _one(kind: str, source: KafkaTopic, group: str, make: Callable[[], Any]) -> Any:
+def _one(kind: str, source: KafkaTopic, purpose: tuple[object, ...], make: Callable[[], Any]) -> Any:
     # A client's threads do not survive a fork.
-    known = (os.getpid(), kind, group, source.servers, source.isolation, *sorted(source.settings.items(), key=lambda item: item[0]))
+    known = (os.getpid(), kind, *purpose, source.servers, source.isolation, *sorted(source.settings.items(), key=lambda item: item[0]))
     if known not in _clients:
         with told(source, "connecting to"):
             _clients[known] = make()
     return _clients[known]
+
+
+def _close_abandoned() -> None:
+    """Close the consumers of threads that have ended."""
+    alive = {thread.ident for thread in threading.enumerate()}
+    for known in [known for known in list(_clients) if known[:2] == (os.getpid(), "consumer") and known[2] not in alive]:
+        _clients.pop(known).close()
 
 
 def client_settings(source: KafkaTopic) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class KafkaInput:
         return removed(self.label, partition, offset, earliest) if offset < earliest else shrunk(self.label, partition, end, offset)
 
     def _bounded(self, start: Position, end: Position) -> Position:
-        """As far towards `end` as the bytes of an epoch go, by the size of records that were seen."""
+        """As far toward `end` as the bytes of an epoch go, by the size of records that were seen."""
         spans = {index: (start.get(index, 0), last) for index, last in end.items() if last > start.get(index, 0)}
         records = sum(last - first for first, last in spans.values())
         if self.epoch_bytes is None or records <= SAMPLE:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from headrace.connectors.input import Ahead, Position, shared_out
 from headrace.connectors.loss import lost, removed
 from headrace.log import Log
+from headrace.log.bell import Watch
 from headrace.log.errors import OffsetOutOfRange
 from headrace.log.files.cursor import Cursor, max_event_time, sizes
 from headrace.log.files.partition import Partition
@@ -46,6 +47,10 @@ class LogInput:
     def end(self) -> Position:
         transactions = opened(self.directory).transactions
         return {partition.index: transactions.stable_end(partition) for partition in self._partitions()}
+
+    def watches(self) -> list[Watch]:
+        """The words that change when there may be more to read."""
+        return [*(partition.watch() for partition in self._partitions()), opened(self.directory).transactions.watch()]
 
     def ahead(self, start: Position, end: Position, rows: int | None, limit: int) -> Ahead:
         log = opened(self.directory)

@@ -30,7 +30,7 @@ _connections = SpareConnections()
 
 @dataclass(frozen=True)
 class PostgresAnswers:
-    """Asks for the rows of keys, and ends on the server, too, when its time is over."""
+    """Asks for the rows of keys, and ends on the server, too, when its time is up."""
 
     target: PostgresTable
     question: Question

@@ -51,9 +51,9 @@ class EpochPlan:
     ended: int = 0
     """The epoch that declared the input complete; 0 if none did."""
     begun: Mapping[str, Position] = field(default_factory=dict)
-    """Where partitions begin that were not there before: retention may have taken their first records already."""
+    """The first offsets of partitions that were not there before: retention may have removed their first records already."""
     snapshots: Mapping[str, Position] = field(default_factory=dict)
-    """Where inputs that streams wait for were when the job first started; only those that are not read so far."""
+    """The ends, when the job first started, of inputs that streams wait for; only those that are not read that far."""
     tasks: str = SEVERAL
     """Whether the epoch runs in one task or in several (`quick_epochs.py`)."""
 

@@ -16,7 +16,7 @@ def shrunk(label: str, partition: int, end: int, position: int) -> InputLost:
     return InputLost(
         f"partition {partition} of {label} ends at offset {end}, and the job has read up to {position}: {counted(position - end)} gone",
         why="the system lost data or was set back: new records would take offsets that the job has passed",
-        hint=f"if this was a moment's error, start the job again; else bring the records back from a copy, or {ANEW}",
+        hint=f"if this was a temporary error, start the job again; else bring the records back from a copy, or {ANEW}",
     )
 
 
@@ -25,7 +25,7 @@ def without_partition(label: str, partition: int, position: int) -> InputLost:
     return InputLost(
         f"{label} has no partition {partition}, of which the job has read {counted(position)}",
         why="the system lost data, or the stream was created again with fewer partitions",
-        hint=f"if this was a moment's error, start the job again; else {ANEW}",
+        hint=f"if this was a temporary error, start the job again; else {ANEW}",
     )
 
 

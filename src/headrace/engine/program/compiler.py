@@ -11,8 +11,7 @@ from headrace.engine.program.flow import Flow
 from headrace.engine.program.program import Aside, Operator, Origin, Outlet, Program
 from headrace.engine.program.routes import Routes, Way, level_of, source_of
 from headrace.operators import kinds  # noqa: F401 - each kind registers its operator
-from headrace.operators.contract import ONLY, Port, operator_of
-from headrace.operators.tables.groups import GroupSpec
+from headrace.operators.contract import ONLY, Port, Upserting, operator_of
 from headrace.operators.tables.meeting import MeetingSpec
 from headrace.plan.nodes import Node
 from headrace.plan.plan import Output, Plan
@@ -45,7 +44,8 @@ class _Compiler:
         operators |= {exchange_name(output): self._exchange(output) for output in self._exchanged.values()}
         outlets = {output.name: Outlet(output.name, tuple(output.node.columns.names), output.key) for output in plan.outputs}
         sides = {
-            side.name: Aside(side.source.name, tuple(side.columns.names), self._routes.after(side, Way(side))) for side in plan.side_streams
+            side.name: Aside(source.name, tuple(side.columns.names), self._routes.after(side, Way(side)))
+            for side, source in plan.side_streams
         }
         return Program(plan.name, self._shards, origins, operators, outlets, self._routes.cuts, sides, plan.beyond_side_streams)
 
@@ -60,9 +60,9 @@ class _Compiler:
         calls = tuple((call.placeholder, str(call)) for call in node.aggregates)
         columns = tuple(node.columns.names)
         operator = Operator(made.spec, entries, level, results, columns, flow, source, node.gathers, node.colocated_with, written=calls)
-        followers = [reader for reader, _ in self._plan.readers(node)]
-        if isinstance(made.spec, GroupSpec) and all(isinstance(reader, Node) and reader.colocated_with for reader in followers):
-            return replace(operator, spec=replace(made.spec, upserts=True), upserts=True)
+        colocated = all(step.colocated_with for step, _ in self._plan.steps_after(node)) and not self._plan.outputs_after(node)
+        if isinstance(made.spec, Upserting) and colocated:
+            return replace(operator, spec=made.spec.with_upserts(), upserts=True)
         return operator
 
     def _entry(self, node: Node, name: str, port: Port) -> Entry:

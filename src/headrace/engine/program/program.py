@@ -19,19 +19,19 @@ from headrace.engine.entry import Entry
 from headrace.engine.ingest import ingest, resume, take_back
 from headrace.engine.operate import OperatorShard, operate, table_of
 from headrace.engine.packet import Packet
-from headrace.engine.program.flow import Flow, computed
+from headrace.engine.program.computed_columns import computed
+from headrace.engine.program.flow import Flow
 from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.route import Result, Router
 from headrace.operators.aggregates.partials import FAULT
 from headrace.operators.changes import CHANGED, OP, TIME
 from headrace.operators.columns import ALL
-from headrace.operators.contract import OperatorSpec, Stateful
+from headrace.operators.contract import ByWallClock, OperatorSpec, Stateful
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.record_time import ComputedTime
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
 from headrace.operators.state.store import Store
-from headrace.operators.windows.processing_time import ClockedSpec
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
 
@@ -217,8 +217,8 @@ class Program:
         return frozenset(cut.step for cut in self.cuts.values() if cut.transforms)
 
     @property
-    def _clocked(self) -> list[ClockedSpec]:
-        return [operator.spec for operator in self.operators.values() if isinstance(operator.spec, ClockedSpec)]
+    def _clocked(self) -> list[ByWallClock]:
+        return [operator.spec for operator in self.operators.values() if isinstance(operator.spec, ByWallClock)]
 
     def _closing(self, flow: Flow, moment: int) -> int:
         behind = [*flow.branches, *(self.cuts[name].flow for name, _ in flow.exits if name in self.cuts)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 import pyarrow as pa
 
@@ -12,14 +11,12 @@ from headrace.core.columns.schema import quoted, type_name
 from headrace.core.errors import PlanError
 from headrace.engine.packet import Exit
 from headrace.engine.program.exchange import exchange_name
-from headrace.engine.program.flow import ChangesAsFacts, Flow, Project, Scores, Sieve, Step, Unnest
+from headrace.engine.program.flow import Flow
 from headrace.engine.program.spark_step import SparkStep
-from headrace.operators.scoring import Scoring
+from headrace.engine.program.stateless_steps import Project, steps_of
 from headrace.plan.expressions import Typed, check, parse
 from headrace.plan.nodes import Node, Source, upstream
-from headrace.plan.plan import NodeReader, Plan
-from headrace.plan.scoring import Score
-from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Transform, Union, Where
+from headrace.plan.plan import Plan, ReadingStep
 
 
 @dataclass(frozen=True)
@@ -47,19 +44,19 @@ class Routes:
     def after(self, node: Node, way: Way) -> Flow:
         """The steps that the records of a node go through until the next operator, sink or cut."""
         exits, branches = [], []
-        for reader, port in self._plan.readers(node):
-            if node.side_of is not None and isinstance(reader, Node):
-                _refuse_spark(node, reader)
-            if isinstance(reader, Transform):
-                exits.append(self._transform(node, reader, way))
-            elif isinstance(reader, Node) and (remote := _unfused(reader)):
-                exits.append(self._evaluate(node, NodeReader(reader, port), remote, way))
-            elif not isinstance(reader, Node):
-                exits.append(Exit(exchange_name(reader) if reader.name in self._exchanged else reader.name))
-            elif reader.stateful:
-                exits.append(Exit(reader.name, port))
+        for step, port in self._plan.steps_after(node):
+            if node.side_of is not None:
+                _refuse_spark(node, step)
+            if step.frame_function is not None:
+                exits.append(self._transform(node, step, way))
+            elif remote := _unfused(step):
+                exits.append(self._evaluate(node, ReadingStep(step, port), remote, way))
+            elif step.stateful:
+                exits.append(Exit(step.name, port))
             else:
-                branches.append(self._through(reader, way))
+                branches.append(self._through(step, way))
+        outputs = self._plan.outputs_after(node)
+        exits += [Exit(exchange_name(output) if output.name in self._exchanged else output.name) for output in outputs]
         if len(branches) == 1 and not exits:
             return branches[0]
         return Flow((), tuple(exits), tuple(branches))
@@ -86,11 +83,10 @@ class Routes:
 
     def _through(self, node: Node, way: Way) -> Flow:
         behind = self.after(node, way)
-        return Flow((*_steps(node), *behind.steps), behind.exits, behind.branches)
+        return Flow((*steps_of(node), *behind.steps), behind.exits, behind.branches)
 
-    def _evaluate(self, node: Node, reads: NodeReader, remote: tuple[Typed, ...], way: Way) -> Exit:
+    def _evaluate(self, node: Node, reads: ReadingStep, remote: tuple[Typed, ...], way: Way) -> Exit:
         reader, port = reads
-        assert isinstance(reader, Node)
         flow = Flow((), (Exit(reader.name, port),)) if reader.stateful else self._through(reader, replace(way, cuts=way.cuts + 1))
         name = f"{way.start.name}/{reader.name}{f'/{port}' if port else ''}"
         cut = SparkStep(
@@ -98,13 +94,13 @@ class Routes:
         )
         return Exit(self._keep(cut, way))
 
-    def _transform(self, node: Node, reader: Transform, way: Way) -> Exit:
-        assert isinstance(way.start, Source), "a transform follows a step with state"
-        _refuse_without_time(reader, way.start)
+    def _transform(self, node: Node, reader: Node, way: Way) -> Exit:
+        assert way.start.declared_stream is not None, "a transform follows a step with state"
+        _refuse_without_time(reader, way.start.declared_stream)
         flow = self.after(reader, replace(way, cuts=way.cuts + 1))
         name = f"{way.start.name}/{reader.name}"
         source = way.start.name
-        cut = SparkStep(name, reader.name, source, 0, node.columns, flow, (), reader.function, reader.columns, reader.where)
+        cut = SparkStep(name, reader.name, source, 0, node.columns, flow, (), reader.frame_function, reader.columns, reader.where)
         return Exit(self._keep(cut, way))
 
     def _keep(self, cut: SparkStep, way: Way) -> str:
@@ -123,52 +119,17 @@ def _refuse_spark(side: Node, reader: Node) -> None:
         )
 
 
-@singledispatch
-def _steps(node: Node) -> tuple[Step, ...]:
-    raise TypeError(f"{type(node).__name__} is not a stateless step")
-
-
-@_steps.register
-def _(node: Where) -> tuple[Step, ...]:
-    return (Sieve(node.name, node.condition),)
-
-
-@_steps.register
-def _(node: Select) -> tuple[Step, ...]:
-    return (Project(node.name, node.made),)
-
-
-@_steps.register
-def _(node: Explode) -> tuple[Step, ...]:
-    return (Unnest(node.name, node.array, node.into),)
-
-
-@_steps.register
-def _(node: ToStream) -> tuple[Step, ...]:
-    return (ChangesAsFacts(node.name, node.input.keys),)
-
-
-@_steps.register
-def _(node: Score) -> tuple[Step, ...]:
-    return (Scores(node.name, Scoring(node.model, node.taken, node.output)),)
-
-
-@_steps.register
-def _(_: KeyBy | Union) -> tuple[Step, ...]:
-    return ()
-
-
-def _refuse_without_time(reader: Transform, source: Source) -> None:
+def _refuse_without_time(reader: Node, source: Source) -> None:
     """The results of a function have their event time in the same column as the records of the stream."""
     read = () if source.time is None else source.time.columns
     for field in (source.columns.field(name) for name in read):
         place = reader.columns.get_field_index(field.name)
         if place < 0 or not reader.columns.field(place).type.equals(field.type):
             raise PlanError(
-                f"transform {reader.name!r} has no column {field.name!r} of type {type_name(field.type)}, of which the event time of "
-                f"{source.name!r} is made",
-                why="what its function makes would belong to no time",
-                hint=f"keep {field.name!r} in the steps before it and in what it makes",
+                f"transform {reader.name!r} has no column {field.name!r} of type {type_name(field.type)}, from which the event time of "
+                f"{source.name!r} is computed",
+                why="the results of its function would have no event time",
+                hint=f"keep {field.name!r} in the steps before it and in its result",
                 where=reader.where,
             )
 
@@ -194,6 +155,6 @@ def level_of(plan: Plan, node: Node) -> int:
 
 def source_of(node: Node) -> str:
     """The first of the sources that a node's records come from."""
-    while not node.declared:
+    while not node.declared_stream:
         node = node.inputs[0]
     return node.name

@@ -20,10 +20,10 @@ from headrace.operators.event_time.lateness_histogram import chosen_bound
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.intervals import IntervalSpec
 from headrace.operators.windows.registry import windowed
-from headrace.plan.aggregates.nodes import WindowAggregate
 from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan
-from headrace.plan.windows.kinds import Count, Hopping, Session, Sliding
+from headrace.plan.windows.emit import Emit
+from headrace.plan.windows.kinds import Count, Hopping, Session, Sliding, Window
 from headrace.plan.windows.processing_time import ProcessingTime
 
 # Up to this many windows that contain an event are all listed; of more, the first and the last.
@@ -69,9 +69,9 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
         if not came or node.side_of is not None:
             continue
         moments[node.name] = came
-        if isinstance(node, WindowAggregate):
-            spans = sorted({span for moment in came for span in spans_of(node.window, moment)})
-            yield from _timed(node, source, event_time, spans)
+        if node.windowing is not None:
+            spans = sorted({span for moment in came for span in spans_of(node.windowing, moment)})
+            yield from _timed(node, node.windowing, (source, event_time), spans)
             moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]
         elif met := [
             one for before in dict.fromkeys(node.inputs) for at in moments.get(before.name, ()) for one in join_times(node, before, at)
@@ -81,25 +81,23 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
             yield _by_key(node, source, event_time, came[-1])
 
 
-def _timed(node: WindowAggregate, source: Source, event_time: int, spans: list[Span]) -> Iterator[Timing]:
+def _timed(node: Node, window: Window, event: tuple[Source, int], spans: list[Span]) -> Iterator[Timing]:
+    source, event_time = event
     # A window that ends with an event contains its end.
-    beyond = _TICK if node.window.positional else 0
+    beyond = _TICK if window.positional else 0
+    # The windows of later events contain an event whose own window is closed.
+    kept = microseconds(window.trails + node.lateness)
     # A result is in time if its event was.
-    late_at = spans[-1][1] + beyond + _longer(node) + microseconds(node.kept) if spans and not _decided_before(node) else END
-    words = (_early(node), _corrected(node))
+    late_at = spans[-1][1] + beyond + kept if spans and not _decided_before(node) else END
+    words = ("", "") if node.panes is None else (_early(node.panes), _corrected(node.panes))
     if not spans:
-        turn = "the wall clock decides, not its time" if node.window.by_clock else "no window holds it: a dead letter"
-        yield _without_window(node.name, str(node.window), source, event_time, _EventFate(turn))
+        turn = "the wall clock decides, not its time" if window.by_clock else "no window holds it: a dead letter"
+        yield _without_window(node.name, str(window), source, event_time, _EventFate(turn))
     for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
         yield Timing(
-            source.name, to_datetime(event_time), node.name, str(node.window), len(spans), _moment(start), _moment(stop),
+            source.name, to_datetime(event_time), node.name, str(window), len(spans), _moment(start), _moment(stop),
             _moment(stop + beyond), _record(source, stop + beyond), *words, _moment(late_at), _record(source, late_at),
         )  # fmt: skip
-
-
-def _longer(node: WindowAggregate) -> int:
-    """How long the windows of later events contain an event whose own window is closed."""
-    return microseconds(node.window.trails)
 
 
 def _by_key(node: Node, source: Source, event_time: int, moment: int) -> Timing:
@@ -190,15 +188,14 @@ def _moment(time: int) -> datetime | None:
     return to_datetime(time) if BEGINNING < time < END else None
 
 
-def _early(node: WindowAggregate) -> str:
-    emit = node.emit
+def _early(emit: Emit) -> str:
     parts = [f"each time the watermark passes a multiple of {spelled(emit.early)}"] if emit.early is not None else []
     parts += [f"after {emit.every:,} records"] if emit.every is not None else []
     return " and ".join(parts)
 
 
-def _corrected(node: WindowAggregate) -> str:
-    if not node.emit.until:
+def _corrected(emit: Emit) -> str:
+    if not emit.until:
         return ""
-    how = f"each time the watermark passes a multiple of {spelled(node.emit.late)}" if node.emit.late else "at once"
-    return f"{how}, {node.emit.mode}, until the watermark is {spelled(node.emit.until)} past its end"
+    how = f"each time the watermark passes a multiple of {spelled(emit.late)}" if emit.late else "at once"
+    return f"{how}, {emit.mode}, until the watermark is {spelled(emit.until)} past its end"

@@ -13,8 +13,8 @@ from headrace.plan.plan import Plan
 
 _ENDS = {
     "new": "the job has not begun: a run begins it",
-    CHANGED: "headrace run --accept continues like this",
-    REFUSED: "what is marked rebuild would have to be computed from the beginning: a run is refused",
+    CHANGED: "headrace run --accept applies these changes",
+    REFUSED: "steps that are marked rebuild would have to be computed from the beginning: a run is refused",
 }
 
 
@@ -35,7 +35,7 @@ class Review:
 
     def __str__(self) -> str:
         lines = [] if self.changes is None else [str(self.changes)]
-        return "\n".join([*lines, _ENDS.get(self.status, "the app is the one that its job runs")])
+        return "\n".join([*lines, _ENDS.get(self.status, "the app has not changed")])
 
 
 def review(plan: Plan, settings: Settings) -> Review:

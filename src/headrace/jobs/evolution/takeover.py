@@ -41,14 +41,14 @@ def refuse_unaccepted(changes: Decisions, place: JobDirectory, *, accepted: bool
     if changes.status == REFUSED:
         raise JobError(
             f"app {place.name!r} cannot continue with the state of its job:\n{changes}",
-            why="what is marked rebuild would have to be computed from the beginning",
-            hint="give the changed steps views of another name in a second app, or start from the beginning: headrace reset app.py",
+            why="steps that are marked rebuild would have to be computed from the beginning",
+            hint="declare the changed steps in a second app, with views of other names, or start from the beginning: headrace reset app.py",
         )
     if changes.status == CHANGED and not accepted:
         raise JobError(
             f"app {place.name!r} is not the one that its job was started with:\n{changes}",
-            why="a change of a job is to be seen before it is made",
-            hint="headrace run app.py --accept continues like this; headrace plan app.py shows it again",
+            why="a change is reviewed before it is applied",
+            hint="headrace run app.py --accept applies these changes; headrace plan app.py shows it again",
         )
 
 
@@ -88,7 +88,7 @@ def rescale(plan: Plan, place: JobDirectory, *, shards: int, tasks: int) -> None
         raise JobError(
             f"job {place.name!r} cannot continue with {tasks} tasks and {shards} shards",
             why="each partition of a view has one writer, and each task as many shards as the others",
-            hint=f"on one machine, give a multiple of {record.partitions} tasks, and a multiple of that of shards",
+            hint=f"on one machine, give a multiple of {record.partitions} tasks, and a multiple of the tasks as shards",
         )
     version = _version(plan, record, changes)
     _take_over(version, record, _record(version, replace(record, tasks=tasks), shards, place.committed_epoch()), place, changes)

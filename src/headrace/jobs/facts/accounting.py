@@ -15,14 +15,14 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.files.replacing import replace_text
-from headrace.engine.accounting import BESIDE, ENDS, KEPT, REASONS, SCORED, WRITTEN
+from headrace.engine.accounting import ENDS, KEPT, REASONS, SCORED, UNSUMMED, WRITTEN
 from headrace.jobs.directory import Record
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.log.topic import Topic
 from headrace.plan.topics import accounting_topic
 
-COUNTS = ("in", *ENDS, *BESIDE)
+COUNTS = ("in", *ENDS, *UNSUMMED)
 FIRST = [pl.col(name).drop_nulls().first() for name in REASONS]
 # The number of epochs that can be queried one by one, and the number that is added up at a time.
 KEPT_EPOCHS, _AT_A_TIME = 10_000, 500
@@ -40,7 +40,7 @@ class Sums:
     offset: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)
     kept: list[dict[str, Any]] = field(default_factory=list)
-    """What each step remembered at the end of the last epoch that told."""
+    """The state of each step at the end of the last epoch that counted it."""
     marks: list[tuple[int, int]] = field(default_factory=list)
     """Epochs, and offsets behind their records."""
     written: list[dict[str, Any]] = field(default_factory=list)

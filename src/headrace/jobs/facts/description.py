@@ -14,10 +14,8 @@ from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.files.replacing import replace_text
 from headrace.jobs.facts.described_time import plain
-from headrace.jobs.start.outputs import topic_of
-from headrace.log.target import LogTopic
 from headrace.plan.explain import explained
-from headrace.plan.plan import Output, Plan, View
+from headrace.plan.plan import Output, Plan
 
 FILE = "description.json"
 
@@ -77,7 +75,7 @@ def description_of(plan: Plan) -> JobDescription:
     steps = [
         DescribedStep(
             node.name,
-            "stream" if node.declared else "operator" if node.stateful else "step",
+            "stream" if node.declared_stream else "operator" if node.stateful else "step",
             words[node.name].does,
             tuple(before.name for before in node.inputs),
             ddl(node.columns),
@@ -107,14 +105,12 @@ def read_description(directory: Path) -> JobDescription | None:
 
 
 def _output(output: Output) -> DescribedOutput:
-    view = isinstance(output, View)
-    in_log = isinstance(output, View) or isinstance(output.target, LogTopic)
     return DescribedOutput(
         output.name,
-        "view" if view else "sink",
+        output.kind,
         output.does,
         output.node.name,
         ddl(output.node.columns),
         output.folds_by,
-        topic_of(output) if in_log else "",
+        output.topic or "",
     )

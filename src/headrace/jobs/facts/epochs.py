@@ -25,7 +25,7 @@ class Epochs:
 
     job: int
     outputs: dict[str, int | None]
-    """None where nothing came yet, or where the target keeps no note of epochs."""
+    """None where nothing came yet, or where the target stores no epochs."""
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each view and sink: output, epoch."""

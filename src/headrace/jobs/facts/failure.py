@@ -36,13 +36,13 @@ def failure(job: str, error: Exception, spark_log: Path | None, functions: Seque
         return JobError(
             f"job {job!r} stopped: Spark cannot load the state as of its last epoch",
             why=f"a file of it is torn or missing; {story}" if story else "a file of it is torn or missing",
-            hint="headrace repair app.py goes back to the last epoch whose state is whole, or says why that cannot be",
+            hint="headrace repair app.py goes back to the last epoch whose state is complete, or says why it cannot",
         )
     if _CRASHED in text:
         return JobError(
-            f"job {job!r} stopped: a Python worker of Spark ended without a word",
-            why=f"the system may have killed it, for want of memory, or a library crashed; {story}",
-            hint="give the machine more memory, or let an epoch take in less: rows_per_epoch=",
+            f"job {job!r} stopped: a Python worker of Spark ended without a message",
+            why=f"the system may have killed it, for lack of memory, or a library crashed; {story}",
+            hint="give the machine more memory, or let an epoch read fewer records: rows_per_epoch=",
         )
     found = _PYTHON.findall(text)
     said = f"{found[-1][0]}: {found[-1][1]}" if found else text.strip().splitlines()[0]

@@ -28,7 +28,7 @@ class LastRun:
     began_at: str
     ended_at: str | None = None
     last_error: str | None = None
-    """What the last run said that failed, this one or one before it."""
+    """The error of the last run that failed: this one, or an earlier one."""
     failed_at: str | None = None
     progress: dict[str, Any] = field(default_factory=dict)
     """The facts as they were last read."""
@@ -37,7 +37,8 @@ class LastRun:
     elsewhere: bool = False
     """Whether it reads other systems, too."""
     interruptions: tuple[dict[str, Any], ...] = ()
-    """The last runs that were killed or failed: `how`, the `epoch` committed last, its `committed_at`, and `restarted_at`."""
+    """The last runs that were killed or failed: `how`, the `epoch` committed last, its `committed_at`, and `restarted_at`; once there is
+    one, the first epoch after it, `recovered_epoch`, and when it was committed, `recovered_at`."""
 
     @classmethod
     def of(cls, place: JobDirectory) -> LastRun | None:
@@ -64,13 +65,15 @@ class Recorder:
         self._write(replace(self._run, topics=topics, elsewhere=elsewhere))
 
     def record(self, progress: Progress) -> None:
-        """Record the progress of the run, whenever its facts have been read again."""
+        """Record the progress of the run, whenever its facts have been read again, and its first epoch after an interruption."""
+        self._recovered(progress.epoch)
         if progress.round > self._round:
             self._round = progress.round
             self._write(replace(self._run, progress=progress.to_json()))
 
     def end(self, error: Exception | None = None) -> None:
         """Record the end of the run, and what stopped it."""
+        self._recovered(self._place.committed_epoch())
         ended = replace(self._run, ended_at=self._now)
         if error is not None:
             ended = replace(ended, last_error=_said(error), failed_at=ended.ended_at)
@@ -82,11 +85,27 @@ class Recorder:
         known = before.interruptions
         if how is not None:
             epoch = self._place.committed_epoch()
-            file = entry(self._place.checkpoint, COMMITS, epoch - 1)
-            committed = to_datetime(int(file.stat().st_mtime * 1_000_000)).isoformat() if file.is_file() else None
             restarted = to_datetime(self._clock.now()).isoformat()
-            known = (*known, {"how": how, "epoch": epoch, "committed_at": committed, "restarted_at": restarted})
+            known = (*known, {"how": how, "epoch": epoch, "committed_at": self._committed_at(epoch), "restarted_at": restarted})
         return replace(began, last_error=before.last_error, failed_at=before.failed_at, interruptions=known[-_INTERRUPTIONS:])
+
+    def _recovered(self, epoch: int) -> None:
+        """Record the first epoch after each interruption. Only the run itself is sure to see it: its commit is soon removed."""
+        if all("recovered_epoch" in found or epoch <= found["epoch"] for found in self._run.interruptions):
+            return
+        known = (self._over(found, epoch) for found in self._run.interruptions)
+        self._write(replace(self._run, interruptions=tuple(known)))
+
+    def _over(self, found: dict[str, Any], epoch: int) -> dict[str, Any]:
+        if "recovered_epoch" in found or epoch <= found["epoch"]:
+            return found
+        first = found["epoch"] + 1
+        return {**found, "recovered_epoch": first, "recovered_at": self._committed_at(first)}
+
+    def _committed_at(self, epoch: int) -> str | None:
+        """When an epoch was committed; None once Spark has removed the entry."""
+        file = entry(self._place.checkpoint, COMMITS, epoch - 1)
+        return to_datetime(int(file.stat().st_mtime * 1_000_000)).isoformat() if file.is_file() else None
 
     @property
     def _now(self) -> str:

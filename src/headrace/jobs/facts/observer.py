@@ -41,9 +41,7 @@ class Observer:
         self._due, self._round = clock(), -1
 
     def learn(self, report: Any) -> None:
-        """Read Spark's last report; None before there is one."""
-        if report is None:
-            return
+        """Read the last report on an epoch."""
         if "triggerExecution" in report["durationMs"]:
             self._epoch_seconds = report["durationMs"]["triggerExecution"] / 1000
         source = report["sources"][0]

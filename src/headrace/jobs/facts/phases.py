@@ -1,9 +1,9 @@
-"""The durations of an epoch's phases, as Spark reports them: one line for each epoch, in a file of the job's directory."""
+"""The durations of an epoch's phases, as a job reports them: one line for each epoch, in a file of the job's directory."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +21,32 @@ PHASES: Mapping[str, tuple[str, ...]] = {
 
 
 class Phases:
-    """Records the phases of the epochs that Spark reports; some very short epochs are missed."""
+    """Records the phases of the reported epochs. Of Spark's own queries, some very short epochs are missed."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / _FILE
         self._epoch = 0
         self._lines = len(_lines(self._file))
 
-    def record(self, report: Any) -> None:
-        """Record Spark's last report; None before there is one."""
-        if report is None or report["batchId"] + 1 <= self._epoch or "addBatch" not in report["durationMs"]:
+    def record(self, reports: Sequence[Any]) -> None:
+        """Record the reports on epochs that are not recorded so far."""
+        fresh = [report for report in reports if report["batchId"] + 1 > self._epoch and "addBatch" in report["durationMs"]]
+        if not fresh:
             return
-        self._epoch, took = report["batchId"] + 1, report["durationMs"]
-        line = {"epoch": self._epoch, **{phase: sum(took.get(name, 0) for name in names) / 1000 for phase, names in PHASES.items()}}
+        self._epoch = fresh[-1]["batchId"] + 1
         if self._lines >= _MOST:
             kept = _lines(self._file)[-_KEPT:]
             replace_text(self._file, "".join(f"{one}\n" for one in kept))
             self._lines = len(kept)
         with self._file.open("a", encoding="utf-8") as opened:
-            opened.write(json.dumps(line) + "\n")
-        self._lines += 1
+            opened.writelines(f"{json.dumps(_line(report))}\n" for report in fresh)
+        self._lines += len(fresh)
+
+
+def _line(report: Any) -> dict[str, float]:
+    took = report["durationMs"]
+    spent = {phase: round(sum(took.get(name, 0) for name in names) / 1000, 6) for phase, names in PHASES.items()}
+    return {"epoch": report["batchId"] + 1, **spent}
 
 
 def phases_of(directory: Path) -> dict[int, dict[str, float]]:

@@ -43,7 +43,7 @@ class Progress:
     epoch_seconds: float | None = None
     """How long the last epoch took."""
     bounds: Mapping[str, timedelta] = field(default_factory=dict)
-    """What a loss budget has chosen for each stream that has one."""
+    """The bounds that loss budgets have chosen, by stream."""
     hot_keys: Sequence[HotKey] = ()
     """Keys with a large share of the records of a step, those with the largest first."""
     lag_seconds: float | None = None

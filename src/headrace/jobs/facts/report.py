@@ -34,19 +34,19 @@ class Report:
     watermark: datetime | None
     seconds: float
     accounting: list[dict[str, Any]]
-    """One dictionary a step: step, in, out, late, duplicate, filtered, dead_letter, partly_late, late_reason, dead_letter_reason."""
+    """One dictionary per step: step, in, out, late, duplicate, filtered, dead_letter, partly_late, late_reason, dead_letter_reason."""
     bounds: Mapping[str, timedelta] = field(default_factory=dict)
-    """What a loss budget has chosen for each stream that has one."""
+    """The bounds that loss budgets have chosen, by stream."""
     hot_keys: list[HotKey] = field(default_factory=list)
     """Keys with a large share of the records of a step, by samples of the last epochs."""
     state: list[dict[str, Any]] = field(default_factory=list)
-    """What each step with state remembers: step, rows, bytes."""
+    """The state of each step that has one: step, rows, bytes."""
     ended: Ending | None = None
     """How `until="end"` declared the input complete, and what came too late since then; None if it did not."""
     models: list[dict[str, Any]] = field(default_factory=list)
     """The last model of each step that scores records: step, model, scorings, scoring_micros."""
     restarts: int = 0
-    """How often the job failed in this run for a reason that may pass, and was started again."""
+    """How often the job failed in this run for a reason that may be temporary, and was started again."""
 
     def facts(self) -> dict[str, Any]:
         """The state of the job, for programs; the accounting is separate."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.core import failpoints
 from headrace.jobs.directory import JobDirectory, Record
@@ -18,6 +17,7 @@ from headrace.jobs.start.assembly import Bounds
 from headrace.jobs.start.query_stages import QueryStart, started
 from headrace.log import Log
 from headrace.plan.plan import Plan
+from headrace.spark import query as spark_query
 from headrace.spark.session import alive
 
 _LOOK = 0.25
@@ -58,17 +58,19 @@ class Attempt:
         """Watch a query until it ends or is to stop; then the epoch at work may finish, if that does not take too long."""
         phases, query = Phases(self.place.path), start.query
         while not (_ended(query) or self.stop_asked.is_set()):
-            report = query.lastProgress
-            observer.learn(report)
-            phases.record(report)
+            reports = spark_query.reports(query)
+            if reports:
+                observer.learn(reports[-1])
+            phases.record(reports)
             start.publisher.publish()
             start.checkpoint_sync.sync_if_due()
             self.look(observer)
+        phases.record(spark_query.reports(query))
         at_work, deadline = query.lastProgress, time.monotonic() + _PATIENCE
         while query.isActive and query.status["isTriggerActive"] and query.lastProgress == at_work and time.monotonic() < deadline:
             _ended(query)
 
 
-def _ended(query: StreamingQuery) -> bool:
+def _ended(query: spark_query.Query) -> bool:
     """Whether a query has ended, after a short wait; the error that stopped it is raised."""
     return bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # a float does, against its annotation

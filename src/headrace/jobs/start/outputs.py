@@ -15,10 +15,9 @@ from headrace.engine.accounting import COLUMNS
 from headrace.engine.hot_keys import COLUMNS as HOT
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.log.target import LogTopic
 from headrace.plan.checks.source_columns import refuse_other_columns
 from headrace.plan.nodes import Source
-from headrace.plan.plan import Plan, Sink, View
+from headrace.plan.plan import Plan, Sink
 from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 
@@ -49,20 +48,20 @@ def topics_of(plan: Plan, partitions: int = 1) -> Iterator[OwnTopic]:
         yield OwnTopic(dead_topic(source.name), "side", DEAD_LETTER)
     yield OwnTopic(accounting_topic(plan.name), "side", COLUMNS, config=_SMALL, grows=True)
     yield OwnTopic(hot_topic(plan.name), "side", HOT, config={**_SMALL, "retention.bytes": _HOT_BYTES})
-    for output in plan.outputs:
-        if isinstance(output, View):
-            yield OwnTopic(output.name, "view", output.node.columns, partitions, {"cleanup.policy": "compact"})
-        elif isinstance(output.target, LogTopic):
-            yield OwnTopic(output.target.topic, "sink", output.node.columns, partitions)
+    for view in plan.views:
+        yield OwnTopic(view.name, "view", view.node.columns, partitions, {"cleanup.policy": "compact"})
+    for sink in plan.sinks:
+        if sink.topic is None:
+            yield OwnTopic(letters_topic(sink.name), "side", DEAD_LETTER)
         else:
-            yield OwnTopic(letters_topic(output.name), "side", DEAD_LETTER)
+            yield OwnTopic(sink.topic, "sink", sink.node.columns, partitions)
 
 
 def create_outputs(log: Log, plan: Plan, partitions: int) -> list[str]:
     """Prepare the targets of a plan's sinks elsewhere, then create every topic that its job writes to; returns the new ones."""
-    for output in plan.outputs:
-        if isinstance(output, Sink) and not isinstance(output.target, LogTopic):
-            _sink(output, log).prepare(partitions)
+    for sink in plan.sinks:
+        if sink.topic is None:
+            _elsewhere(sink).prepare(partitions)
     made = [topic.name for topic in topics_of(plan) if not has_topic(log, topic.name)]
     for topic in topics_of(plan, partitions):
         if topic.grows:
@@ -103,10 +102,13 @@ def _late_columns(source: Source) -> pa.Schema:
 
 def outputs_of(log: Log, plan: Plan) -> dict[str, Output]:
     """Everything that tasks of the plan's job write to, by the name under which records are sent there."""
-    found: dict[str, Output] = {output.name: _sink(output, log) for output in plan.outputs}
+    found: dict[str, Output] = {
+        output.name: LogOutput(log.path, output.topic, output.folds_by) for output in plan.outputs if output.topic is not None
+    }
+    found |= {sink.name: _elsewhere(sink) for sink in plan.sinks if sink.topic is None}
     sides = [topic(source.name) for source in plan.sources for topic in (late_topic, dead_topic)]
     found |= {topic: LogOutput(log.path, topic) for topic in (*sides, accounting_topic(plan.name), hot_topic(plan.name))}
-    return found | {dead_topic(sink.name): LogOutput(log.path, letters_topic(sink.name)) for sink in plan.outputs if isinstance(sink, Sink)}
+    return found | {dead_topic(sink.name): LogOutput(log.path, letters_topic(sink.name)) for sink in plan.sinks}
 
 
 def letters_topic(sink: str) -> str:
@@ -118,14 +120,7 @@ def letters_topic(sink: str) -> str:
     return dead_topic(sink.replace("#", "-"))
 
 
-def _sink(output: View | Sink, log: Log) -> Output:
-    if isinstance(output, View) or isinstance(output.target, LogTopic):
-        return LogOutput(log.path, topic_of(output), output.folds_by)
-    target: Any = output.target
-    found: Output = target.output(output.node.columns, output.folds_by)
+def _elsewhere(sink: Sink) -> Output:
+    target: Any = sink.target
+    found: Output = target.output(sink.node.columns, sink.folds_by)
     return found
-
-
-def topic_of(output: View | Sink) -> str:
-    """The topic of a view, or of a sink to the log."""
-    return output.target.topic if isinstance(output, Sink) and isinstance(output.target, LogTopic) else output.name

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.core import failpoints
@@ -49,7 +48,7 @@ class QueryStart:
     holding: Holding = field(init=False)
     publisher: Publisher = field(init=False)
     checkpoint_sync: CheckpointSync = field(init=False)
-    query: StreamingQuery = field(init=False)
+    query: spark_query.Query = field(init=False)
 
     @property
     def files(self) -> StateFiles:

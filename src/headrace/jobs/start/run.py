@@ -57,15 +57,15 @@ class JobRun:
         self.progress: Progress | None = None
 
     def stop(self) -> None:
-        """Ask the run to end after the epoch at work."""
+        """Ask the run to end after the current epoch."""
         self._stop_asked.set()
 
     def run(
         self, until: str | None = None, rows_per_epoch: int | None = None, *, as_json: bool = False, accept_changes: bool = False
     ) -> Report:
-        """Begin the job, or go on with it where it stopped, and report when the run ends.
+        """Begin the job, or continue it where it stopped, and report when the run ends.
 
-        With `accept_changes` it goes on as another version of its app, if that needs no rebuild.
+        With `accept_changes` it continues with another version of its app, if that needs no rebuild.
         """
         _check(until, rows_per_epoch)
         began, plan, log = time.monotonic(), self._plan, self._log
@@ -149,5 +149,5 @@ def _check(until: str | None, rows_per_epoch: int | None) -> None:
         raise PlanError(f"until={until!r} is not known", hint='"caught-up", "flushed", "end", or None to run until stopped', where=caller())
     if rows_per_epoch is not None and not counts(rows_per_epoch):
         raise PlanError(
-            f"rows_per_epoch={rows_per_epoch!r} takes in nothing", hint="give a whole number above zero, or leave it out", where=caller()
+            f"rows_per_epoch={rows_per_epoch!r} reads nothing", hint="give a whole number above zero, or leave it out", where=caller()
         )

@@ -100,11 +100,11 @@ class _Plan:
     def _reachable(self, start: str) -> dict[str, tuple[str, str]]:
         """Every member that a partition can reach from `start`, nearest first, with the giver and the topic of the last step."""
         came_from = {start: (start, "")}
-        travelled: set[str] = set()
+        traveled: set[str] = set()
         waiting = [start]
         for member in waiting:
-            for topic in [topic for topic, indexes in self._held[member].items() if indexes and topic not in travelled]:
-                travelled.add(topic)
+            for topic in [topic for topic, indexes in self._held[member].items() if indexes and topic not in traveled]:
+                traveled.add(topic)
                 for reader in self._readers[topic]:
                     if reader not in came_from:
                         came_from[reader] = (member, topic)

@@ -1,4 +1,4 @@
-"""What a reader of Kafka takes from the answers of its client."""
+"""A reader of Kafka, and the answers of its client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the records of an output are written."""
+"""The stages in which the records of an output are written."""
 
 from __future__ import annotations
 

@@ -1,108 +1,28 @@
 """A whole epoch in one task: it reads, runs every level of every shard, and writes in the names of the tasks whose work it does.
 
-Spark runs it as a job with one task that is the same for every epoch: planning a batch would take longer than the work of a small one. The
-task is told only the number of its batch, and reads the plan of the epoch where Spark has stored it.
-
 The order of everything is that of an epoch in several tasks: state before outputs, level after level, shards by their numbers. So state
 files, writers and what a crash leaves are the same, and each epoch may run either way.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyspark import SparkContext, TaskContext
-
-from headrace.checkpoint.epoch_files import stored_plan
-from headrace.checkpoint.journal import OFFSETS, Journal, entry
-from headrace.core.errors import JobError
 from headrace.engine.accounting import Accounting
 from headrace.engine.packet import Packet
-from headrace.engine.planning.epoch_plan import EpochPlan, Range
+from headrace.engine.planning.epoch_plan import Range
 from headrace.engine.route import Result
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark.counted_rows import shards_of, task_of
 from headrace.spark.job import Job
 from headrace.spark.level import Level
 from headrace.spark.reading import ingested
-from headrace.spark.stages_of_tasks import workers_apart
-from headrace.spark.workers.shard_cache import cached_shards
-from headrace.spark.workers.worker import retire, settle
+from headrace.spark.workers.worker import settle
 from headrace.spark.writing import Writing
-
-_BATCH, _NONE = "headrace.batch", "none"
-
-
-class WholeEpochs:
-    """The epochs of a job that run in one task."""
-
-    def __init__(self, context: SparkContext, job: Job, checkpoint: Path) -> None:
-        self._context, self._in_memory = context, False
-        with workers_apart(context, "whole epochs"):
-            # Spark gets the function with the job now, once.
-            self._task = context.parallelize([None], 1).mapPartitions(WholeEpoch(job, checkpoint))._jrdd  # noqa: SLF001
-
-    def run(self, batch: int) -> None:
-        """Run the epoch that Spark has planned as this batch."""
-        self._in_memory = True
-        if (done := self._count(str(batch))) != 1:
-            raise JobError(f"epoch {batch + 1} in one task was reported {done} times", why="it is not certain that all of it is written")
-
-    def leave_memory(self) -> None:
-        """Drop the state in the memory of the task's process, before several tasks have it in theirs."""
-        if self._in_memory:
-            self._count(_NONE)
-            self._in_memory = False
-
-    def _count(self, batch: str) -> int:
-        self._context.setLocalProperty(_BATCH, batch)
-        done: int = self._task.count()
-        return done
 
 
 class WholeEpoch:
-    """What the task does: the epoch of the batch that it is told, or an end of what it has in memory."""
-
-    def __init__(self, job: Job, checkpoint: Path) -> None:
-        self._job, self._checkpoint = job, checkpoint
-
-    def __call__(self, rows: Iterable[None]) -> Iterator[bool]:
-        # Spark ends a process that has not read all of its input.
-        deque(rows, maxlen=0)
-        context = TaskContext.get()
-        batch = None if context is None else context.getLocalProperty(_BATCH)
-        assert batch is not None, "a task of Spark that is told its batch"
-        if batch == _NONE:
-            cached_shards.drop(self._job.id)
-            retire()
-        else:
-            self.perform(int(batch))
-            yield True
-
-    def perform(self, batch: int) -> None:
-        """Do all of the epoch that is planned as this batch."""
-        plan = self._plan(batch)
-        # A repeated epoch was planned by an earlier run.
-        planner = self._job.planner()
-        planner.check(plan)
-        _journal(self._checkpoint, self._job.id).sync(OFFSETS, plan.epoch)
-        before = self._plan(batch - 1) if batch else planner.first()
-        QuickEpoch(self._job, self._checkpoint, plan.time(before)).run(plan.ranges(before), plan.limits)
-
-    def _plan(self, batch: int) -> EpochPlan:
-        return stored_plan(entry(self._checkpoint, OFFSETS, batch)).limited(self._job.inputs)
-
-
-@cache
-def _journal(checkpoint: Path, _job: str) -> Journal:
-    """One for each job: another may have begun in the same place."""
-    return Journal(checkpoint)
-
-
-class QuickEpoch:
     """One epoch of a job, with all its tasks in this one."""
 
     def __init__(self, job: Job, checkpoint: Path, time: EpochTime) -> None:
