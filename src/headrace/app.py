@@ -30,7 +30,7 @@ from headrace.plan.checks.source_columns import refuse_other_columns
 from headrace.plan.checks.topics import refuse_a_place_for_two
 from headrace.plan.nodes import Node, Source
 from headrace.plan.picture import of_plan
-from headrace.plan.plan import Output, Plan, View
+from headrace.plan.plan import Output, Plan
 from headrace.plan.watermarks import Watermark
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ class App(Declaration):
         stream = super().stream(name, schema, key=key, time=time, watermark=watermark, late=late, source=source, align=align)
         if source is not None:
             return stream
-        assert isinstance(stream.node, Source)
-        node = self._on_topic(replace(stream.node, partitions=partitions))
+        assert stream.node.declared_stream is not None
+        node = self._on_topic(replace(stream.node.declared_stream, partitions=partitions))
         self._sources[name] = node
         return Stream(self, node)
 
@@ -147,8 +147,8 @@ class App(Declaration):
         An epoch reads at most about `rows_per_epoch` records of each stream, by default 4 million, and of a topic, in the log or in Kafka,
         about as many bytes as the setting `epoch_bytes` says. This bounds the memory of a job that is far behind.
 
-        A job refuses an app that is not the one it was started with, and shows what would change. With `accept` it goes on as the changed
-        app; what needs a rebuild is refused all the same.
+        A job refuses a changed app, and shows what would change. With `accept` it continues with the changed app; a change that needs a
+        rebuild is still refused.
 
         On a terminal a line on stderr shows the progress; elsewhere, and with `as_json` as JSON, a line is written every ten seconds.
         """
@@ -161,7 +161,7 @@ class App(Declaration):
 
         With `epoch`, wait until the job has finished that epoch, at most as long as `timeout`; the result may include later epochs.
         """
-        declared = {output.name: output for output in self._outputs.values() if isinstance(output, View)}
+        declared = {output.name: output for output in self._outputs.values() if output.kind == "view"}
         if epoch is not None:
             from headrace.jobs.facts.epochs import wait_for
 
@@ -174,7 +174,7 @@ class App(Declaration):
             raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(declared) or 'none'}", where=caller()) from None
 
     def show(self, view: str, *, rows: int = 20) -> LiveTable:
-        """A live table of a view in the cell of a notebook: its first rows, drawn anew as they change, until `close()`.
+        """A live table of a view in the cell of a notebook: its first rows, redrawn as they change, until `close()`.
 
         It needs the extra `notebook`: `pip install "headrace[notebook]"`.
         """
@@ -182,7 +182,7 @@ class App(Declaration):
             from headrace.notebook.live_table import LiveTable
         except ImportError as error:
             raise SettingsError("a live table needs anywidget", hint='pip install "headrace[notebook]"') from error
-        declared = {output.name: output for output in self._outputs.values() if isinstance(output, View)}
+        declared = {output.name: output for output in self._outputs.values() if output.kind == "view"}
         try:
             return LiveTable(self.log, view, declared[view].key, rows)
         except (KeyError, UnknownTopic):
@@ -190,8 +190,8 @@ class App(Declaration):
             raise PlanError(f"there is no view {view!r} to show", hint=hint, where=caller()) from None
 
     def first_rows(self, node: Node) -> pa.Table | None:
-        view = next((output for output in self._outputs.values() if isinstance(output, View) and output.node == node), None)
-        topic = view.name if view is not None else node.name if isinstance(node, Source) else None
+        view = next((output for output in self._outputs.values() if output.kind == "view" and output.node == node), None)
+        topic = view.name if view is not None else node.name if node.declared_stream else None
         log = self.present_log
         try:
             if topic is None or log is None:
@@ -229,7 +229,7 @@ class App(Declaration):
 
     def _output(self, output: Output, at: str | None) -> None:
         refuse_a_place_for_two(self.name, self._sources.values(), self._outputs.values(), output, at)
-        if isinstance(output, View):
+        if output.kind == "view":
             # It is a topic of the log.
             check_name(output.name, "view")
         super()._output(output, at)

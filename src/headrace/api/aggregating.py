@@ -48,7 +48,7 @@ class Results(Stream):
 
         - `early`: before that, each time the watermark passes another multiple of this, for windows with new records.
         - `every`: before that, at the end of an epoch, for windows with that number of new records.
-        - `until`: after that, until the watermark is so far past the end, late records correct the result.
+        - `until`: after that, until the watermark is this far past the end, late records correct the result.
         - `late`: when they do so: "each" epoch that has some, or each time the watermark passes another multiple of a duration.
 
         Results of a window are numbered by `revision`. `mode="retracting"` retracts the previous one; `"accumulating"` emits all so far and

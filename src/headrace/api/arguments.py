@@ -27,15 +27,15 @@ def node_of(stream: Any, role: str, namer: Namer) -> Node:
     if isinstance(versions, VersionedTable):
         raise PlanError(
             f"{role}: {versions.node.name!r} as of a time",
-            why="it has no rows of its own: which of its versions are valid depends on the records that ask",
-            hint='let a stream ask, stream.join(table.as_of("at", history="1 day"), on=...), or give the table itself',
+            why="it has no rows of its own: which of its versions are valid depends on the records that are joined with it",
+            hint='join a stream with it, stream.join(table.as_of("at", history="1 day"), on=...), or use the table itself',
             where=caller(),
         )
     node = getattr(stream, "node", None)
     if not isinstance(node, Node):
         raise PlanError(
-            f"{role} of {type(stream).__name__}, which is no stream and no table",
-            hint='windows and groups become one when it is said what is computed: .agg(views="count(*)")',
+            f"{role} of {type(stream).__name__}, which is neither a stream nor a table",
+            hint='a window or a group becomes a stream or a table with its aggregates: .agg(views="count(*)")',
             where=caller(),
         )
     refuse_another_app(node, stream.namer, role, namer)

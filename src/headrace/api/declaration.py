@@ -96,10 +96,10 @@ class Declaration:
 
     @says_where
     def alert(self, condition: str, *, for_: Duration = "0 seconds", message: str, name: str | None = None) -> None:
-        """Tell when a condition over the facts of the job has held for a while, and when it does not any longer: once each.
+        """Send an alert when a condition over the facts of the job has been true for a while, and when it no longer is: once each.
 
         `condition` compares facts with numbers, as in `"late_share > 0.01 and in_rate > 10"`. Alerts go to the log, to the settings
-        `alert_webhook` and `alert_mail`, and to the page. One that has the name of a built-in one replaces it.
+        `alert_webhook` and `alert_mail`, and to the page. An alert with the name of a built-in one replaces it.
         """
         called = name or condition
         if called in self._alerts:

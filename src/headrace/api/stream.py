@@ -91,13 +91,13 @@ class Stream:
     ) -> Stream:  # fmt: skip
         """Join records of two streams with equal `on` whose times are near: the right one from `before` before to `after` after the left.
 
-        `within=(before, after)` includes both ends; one duration means both ways. `on` is a name, several, or a mapping from left to right.
-        A result has the left columns, then the right ones without `on`, with `suffix` where a name is taken. Its time is the later one.
-        `where` is one more condition, over the columns of a result. `pick="first"` or `"last"` takes one match of each left record, by the
-        right time.
+        `within=(before, after)` includes both ends; a single duration applies in both directions. `on` is a name, several, or a mapping
+        from left to right. A result has the left columns, then the right ones without `on`, with `suffix` where a name is taken. Its time
+        is the later one. `where` is one more condition, over the columns of a result. `pick="first"` or `"last"` takes one match of each
+        left record, by the right time.
 
-        Rows without a match leave a left, right or full join when the watermark proves that none can come, and so do picked ones. A key
-        with a null matches nothing. A record behind the watermark is late.
+        A left, right or full join emits a row without a match when the watermark proves that none can come; a picked match is emitted then,
+        too. A key with a null matches nothing. A record behind the watermark is late.
         """
         right = node_of(other, f"join of {self.name!r} with one", self.namer)
         return Stream(self.namer, interval_join(self.after(), right, JoinArguments(on, how, suffix), Near(within, pick, where)))
@@ -110,11 +110,11 @@ class Stream:
         """Join with a table. Columns are those of `join_within`.
 
         - A stream with a table: each record with the row of its key. The changes of an epoch are applied before its records are joined;
-          later ones correct nothing. `how` is inner or left. With `broadcast` every task has the whole table. The stream is not read before
-          the table is, to where it was when the job first started, unless `wait=None`.
+          later ones correct nothing. `how` is inner or left. With `broadcast` every task has the whole table. When the job first starts,
+          the stream waits until the table has been read up to its end at that moment, unless `wait=None`.
         - A stream with `table.as_of(column, history=...)`: each record with the version that was valid at the time in its column.
         - A table with a table: a table that every change of either keeps up to date, by key, foreign key or many to many. `how` is inner,
-          left, right or full. `ttl=None` says that tables without a ttl may be kept for ever.
+          left, right or full. `ttl=None` says that tables without a ttl may be kept forever.
         """
         from headrace.api.answers import Answers
 
@@ -132,7 +132,7 @@ class Stream:
         cache: Duration = "10 minutes", timeout: Duration = "10 seconds", parallel: int = 4, batch: int = 1_000, retries: int = 3,
         backoff: Duration = "100 ms", name: str | None = None,
     ) -> Stream:  # fmt: skip
-        """Join with another system, which is asked for the row of each record's key: for what has no changelog.
+        """Join with another system that has no changelog: ask it for the row of each record's key.
 
         `function(keys)` gets an Arrow table with different keys, `batch` at most, and returns rows with the key and the columns `returns`:
         a list of dictionaries, an Arrow table or a Polars frame, with one row or none for each key. `hr.http`, `hr.postgres` or `hr.redis`
@@ -174,7 +174,7 @@ class Stream:
     def window(self, window: Window, by: Names = (), *, name: str | None = None) -> Windowed:
         """Divide the records into windows of event time, per key if `by` names columns; `agg` then says what to compute.
 
-        With `name` the step, and its state, is known by that, whatever is declared around it.
+        `name` identifies the step and its state, whatever is declared around it.
         """
         from headrace.api.aggregating import Windowed
 
@@ -242,8 +242,8 @@ class Stream:
         has the partition and offset of each of its events. First and last record are at most `within` apart. A match is emitted when the
         watermark proves that no preferred one can follow; that moment is its event time. A record behind the watermark is late.
 
-        `after` says where the search goes on: "past last row", "next row", "first B" or "last B". `rows="all"` emits every row of a match.
-        `skip="others"` passes over records that do not fit. docs/patterns.md has the language.
+        `after` says where the search continues: "past last row", "next row", "first B" or "last B". `rows="all"` emits every row of a
+        match. `skip="others"` skips records that do not fit. docs/patterns.md has the language.
         """
         asked = MatchArguments(by, pattern, define or {}, within, measures or {}, where, after, rows, skip)
         return Stream(self.namer, match(self.after(), asked))
@@ -252,10 +252,10 @@ class Stream:
     def score(
         self, model: Any, *, inputs: Names, output: str = "score", returns: str = "double", version: str | None = None
     ) -> Stream:  # fmt: skip
-        """Add the score that a model gives each record, of the columns `inputs`, as the column `output`.
+        """Add the column `output` with the score that a model computes from the columns `inputs`.
 
-        `model` is the path of an ONNX file, which is loaded once a worker (of two classes the probability of the second is taken), or a
-        function from an Arrow table of the inputs to one value a row. A record for which it raises is a dead letter.
+        `model` is the path of an ONNX file, which is loaded once per worker (with two classes, the score is the probability of the second),
+        or a function from an Arrow table of the inputs to one value per row. A record for which it raises is a dead letter.
 
         It may also be a table with the columns `version` and `model`, the contents of ONNX files. The row with the greatest version is in
         force from the epoch in which it arrives, which stays the same when the epoch is repeated; `version=` names a column for it.
@@ -316,9 +316,9 @@ class Table(Stream):
     def as_of(self, column: str, *, history: Duration) -> AsOf:
         """The table as it was at the time in a column of the stream that joins it: `orders.join(prices.as_of("ordered_at", ...), on=...)`.
 
-        A version is valid from the time of its record until that of the next one of its key. A record is answered when the watermark has
-        passed that time, so the order of arrival changes nothing; `emit` of the join can answer it before. A record that asks for a time
-        more than `history` behind the watermark is late, and so is a version behind the watermark.
+        A version is valid from the time of its record until that of the next one of its key. A record is joined when the watermark has
+        passed that time, so the order of arrival changes nothing; `emit` of the join can emit a result earlier. A record whose time is more
+        than `history` behind the watermark is late, and so is a version behind the watermark.
         """
         return AsOf(self.namer, versioned_table(self.node, column, history, caller()))
 

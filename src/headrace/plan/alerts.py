@@ -92,7 +92,7 @@ class Alert:
 
     def _refused(self, fact: str) -> PlanError:
         return PlanError(
-            f"alert {self.name!r}: {self.condition!r} is no condition: {fact}",
+            f"alert {self.name!r}: {self.condition!r} is not a condition: {fact}",
             hint='compare facts with numbers: "late_share > 0.01 and in_rate > 10"',
             where=self.where,
         )

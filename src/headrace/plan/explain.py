@@ -23,11 +23,11 @@ class StepInWords:
     state: str
     bound: str
     hot_keys: str = ""
-    """What a key with very many records costs, and which ones a run has found."""
-    beside: str = ""
+    """The cost of a key with very many records, and the keys that a run has found."""
+    colocated: str = ""
     """Why it has no tasks of its own, where it has none."""
     promise: str = ""
-    """What a view or sink guarantees to its readers, and how."""
+    """The guarantee of a view or sink to its readers, and its mechanism."""
     size: str = ""
     """How much it keeps after the last epoch of its job."""
 
@@ -40,12 +40,12 @@ class Explanation:
     shards: int | None = None
 
     def __str__(self) -> str:
-        spread = "2 for each core, fixed by the first run" if self.shards is None else self.shards
+        spread = "one for each core, fixed by the first run" if self.shards is None else self.shards
         lines = [f"shards: {spread}"]
         for words in self.steps:
             lines += [words.step, f"  {words.does}"]
             lines += [f"  reads {words.reads}"] if words.reads else []
-            lines += [f"  evaluated by {words.evaluated_by}{f', because {words.reason}' if words.reason else ''}{words.beside}"]
+            lines += [f"  evaluated by {words.evaluated_by}{f', because {words.reason}' if words.reason else ''}{words.colocated}"]
             lines += [f"  keeps {words.state}, bound: {words.bound}{f'; now {words.size}' if words.size else ''}"] if words.bound else []
             lines += [f"  {words.promise}"] if words.promise else []
             lines += [f"  hot keys: {words.hot_keys}"] if words.hot_keys else []
@@ -79,7 +79,7 @@ def _in_words(node: Node, found: str) -> StepInWords:
         "all records of a key go to one shard" if node.gathers else "aggregated before the shuffle, so a hot key costs no more than others"
     )
     if node.colocated_with:
-        words = replace(words, beside=f", in the tasks of {node.colocated_with!r}, because all rows that it may need are there")
+        words = replace(words, colocated=f", in the tasks of {node.colocated_with!r}, because all rows that it may need are there")
     return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")
 
 

@@ -6,7 +6,7 @@ Every node knows its columns, so that a mistake is found at the line that made i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from headrace.plan.aggregates.nodes import TypedCall
     from headrace.plan.windows.emit import Emit
     from headrace.plan.windows.kinds import Window
+
+# Fields that may change while state is kept: from then on the new value counts.
+TUNABLE = ("ttl",)
 
 
 @dataclass(frozen=True)
@@ -249,9 +252,14 @@ class Node:
         return False
 
     @property
+    def frame_function(self) -> Callable[[Any], Any] | None:
+        """The user's function from a PySpark DataFrame to another that makes its records; None for all other steps."""
+        return None
+
+    @property
     def opaque(self) -> bool:
         """Whether only the user's function knows what it does with the columns."""
-        return False
+        return self.frame_function is not None
 
     @property
     def rule(self) -> Watermark | None:
@@ -259,9 +267,9 @@ class Node:
         return None
 
     @property
-    def declared(self) -> bool:
-        """Whether the app declares it as a stream, so that no other node is before it."""
-        return False
+    def declared_stream(self) -> Source | None:
+        """Itself, if the app declares it as a stream, so that no other node is before it; None for steps."""
+        return None
 
     def replaces(self, name: str) -> bool:
         """Whether a column of this name has other content than before the step."""
@@ -271,9 +279,23 @@ class Node:
         """The column that has a column of its input as it was; None if it has none."""
         return name
 
+    def constant(self, name: str) -> Any:
+        """The value that a column has in all its records; None where it has several, or is not known to have one."""
+        return None
+
+    @property
+    def keeps_key(self) -> str:
+        """In words, how the key of its input would be that of its records; for steps that have none."""
+        return f"keep the columns of its key in every step before {self.name!r}"
+
     @property
     def side_of(self) -> Source | None:
         """The stream whose late records or dead letters it has; None for all other nodes."""
+        return None
+
+    @property
+    def versions(self) -> Node | None:
+        """The stream of facts whose records are the versions of its rows; None where versions are not known."""
         return None
 
     @property
@@ -287,6 +309,11 @@ class Node:
         return ()
 
     @property
+    def state_parts(self) -> dict[str, Any]:
+        """What its state depends on in addition to its inputs, by name; a change of one of these needs a rebuild."""
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _NO_PART}
+
+    @property
     def snapshots(self) -> bool:
         """Whether its state has all its live rows, so that they can be emitted again for a new output."""
         return False
@@ -296,6 +323,10 @@ class Node:
         """Why Spark itself must evaluate the step; empty where it need not."""
         typed = (*self.expressions, *(result.expression for result in self.results))
         return next((one.reason for one in typed if not one.fused), "")
+
+
+# Fields that are not part of what a node computes, or that are inputs.
+_NO_PART = frozenset({*(part.name for part in fields(Node)), "input", "streams", "source", *TUNABLE})
 
 
 @dataclass(frozen=True)
@@ -322,8 +353,16 @@ class Source(Node):
         return self.watermark
 
     @property
-    def declared(self) -> bool:
-        return True
+    def declared_stream(self) -> Source:
+        return self
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """A topic, and the event time. Columns count where they are read; a record that lacks one which is not null is a dead letter."""
+        needed = [column.name for column in self.columns if not column.nullable]
+        from_elsewhere = None if self.connector is None else [self.connector, self.columns]
+        time = None if self.time is None else self.time.typed
+        return {"topic": self.name, "time": time, "not null": needed, "source": from_elsewhere}
 
     @property
     def does(self) -> str:
@@ -346,6 +385,27 @@ class Step(Node):
     def keys(self) -> tuple[str, ...]:
         kept = self.input.keys
         return kept if all(name in self.columns.names for name in kept) else ()
+
+
+@dataclass(frozen=True)
+class KeyedStep(Step):
+    """A step that keeps state for each key, and needs the records of a key one by one."""
+
+    stateful: ClassVar[bool] = True
+
+    by: tuple[str, ...]
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
+    def counts_each(self) -> bool:
+        return True
+
+    @property
+    def gathers(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
@@ -372,6 +432,18 @@ def column(node: Node, name: str, role: str) -> pa.Field:
             where=caller() or node.where,
         )
     return node.columns.field(name)
+
+
+def told_apart(node: Node) -> str:
+    """What would tell the records of a node apart that change and have no key: a remedy, in words."""
+    lost = next((before for before in node.followed if before.changes and not before.keys), None)
+    return node.keeps_key if lost is None else told_apart(lost)
+
+
+def facts_first(node: Node) -> str:
+    """How a step that accepts only facts can follow a node whose results change, in words. Panes that repeat others retract nothing."""
+    mode = 'emit panes with mode="retracting", then ' if node.restates else ""
+    return f"{mode}take the changes as facts first: .to_stream()"
 
 
 def upstream(node: Node) -> Iterator[Node]:

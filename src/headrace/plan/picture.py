@@ -56,7 +56,7 @@ def _boxes(node: Node) -> Iterator[Box]:
 
 
 def _box(node: Node) -> Box:
-    return Box(node.name, "stream" if node.declared else node.does, tuple(before.name for before in node.inputs))
+    return Box(node.name, "stream" if node.declared_stream else node.does, tuple(before.name for before in node.inputs))
 
 
 def _placed(boxes: Sequence[Box]) -> dict[str, tuple[int, int]]:

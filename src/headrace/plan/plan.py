@@ -14,7 +14,6 @@ from headrace.plan.checks.event_time import refuse_an_alignment_that_may_stop
 from headrace.plan.checks.over_changes import refuse_changes_where_only_facts_fit
 from headrace.plan.checks.remarks import remark
 from headrace.plan.nodes import Node, Source, upstream
-from headrace.plan.side_streams import SideStream
 from headrace.plan.sinks import Target, folding_key
 from headrace.plan.topics import accounting_topic, dead_topic, hot_topic, late_topic
 from headrace.plan.waits import waits
@@ -36,6 +35,11 @@ class View:
         return ("log", self.name)
 
     @property
+    def topic(self) -> str | None:
+        """The topic of the log that it is written to."""
+        return self.name
+
+    @property
     def folds_by(self) -> tuple[str, ...]:
         return self.key
 
@@ -45,7 +49,7 @@ class View:
 
     @property
     def promise(self) -> str:
-        """What is guaranteed to its readers, and how."""
+        """The guarantee to its readers, and its mechanism."""
         return str(IN_LOG)
 
 
@@ -65,6 +69,12 @@ class Sink:
         return getattr(self.target, "address", None)
 
     @property
+    def topic(self) -> str | None:
+        """The topic of the log that it is written to; None where another system has its records."""
+        kind, *rest = self.address or ("",)
+        return rest[0] if kind == "log" else None
+
+    @property
     def key(self) -> tuple[str, ...]:
         """The columns by which its records are distributed over tasks where no operator does so: those of a key have one writer, in their
         order."""
@@ -81,17 +91,17 @@ class Sink:
 
     @property
     def promise(self) -> str:
-        """What is guaranteed to its readers, and how."""
+        """The guarantee to its readers, and its mechanism."""
         return str(self.target.promise)
 
 
 Output = View | Sink
 
 
-class NodeReader(NamedTuple):
-    """A step or an output that reads a node, and the port at which it does."""
+class ReadingStep(NamedTuple):
+    """A step that reads a node, and the port at which it does."""
 
-    reader: Node | Output
+    step: Node
     port: str = ""
 
 
@@ -114,8 +124,8 @@ class Plan:
         waits(self.nodes)
         for output in self.outputs:
             refuse_columns_of_no_type(output.node)
-            if isinstance(output, Sink):
-                refuse_changes_where_only_facts_fit(output.name, output.node, output.target)
+        for sink in self.sinks:
+            refuse_changes_where_only_facts_fit(sink.name, sink.node, sink.target)
         remark(self.nodes)
 
     @property
@@ -133,8 +143,17 @@ class Plan:
         return tuple(found.values())
 
     @property
-    def side_streams(self) -> tuple[SideStream, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, SideStream))
+    def views(self) -> tuple[View, ...]:
+        return tuple(output for output in self.outputs if isinstance(output, View))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        return tuple(output for output in self.outputs if isinstance(output, Sink))
+
+    @property
+    def side_streams(self) -> tuple[tuple[Node, Source], ...]:
+        """The late records and dead letters that steps read, each with the stream that they are of."""
+        return tuple((node, source) for node in self.nodes if (source := node.side_of))
 
     @property
     def beyond_side_streams(self) -> frozenset[str]:
@@ -143,23 +162,26 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+        return tuple(source for node in self.nodes if (source := node.declared_stream))
 
-    def readers(self, node: Node) -> list[NodeReader]:
-        """The steps and outputs that read a node, each with its port. Late records and dead letters do not count as reading."""
+    def steps_after(self, node: Node) -> list[ReadingStep]:
+        """The steps that read a node, each with its port. Late records and dead letters do not count as reading."""
         # A stream that is merged or joined with itself is read twice.
-        steps = [
-            NodeReader(other, port)
+        return [
+            ReadingStep(other, port)
             for other in self.nodes
             if other.side_of is None
             for taken, port in zip(other.inputs, other.ports, strict=True)
             if taken.name == node.name
         ]
-        return steps + [NodeReader(output) for output in self.outputs if output.node.name == node.name]
+
+    def outputs_after(self, node: Node) -> list[Output]:
+        """The views and sinks that have the records of a node."""
+        return [output for output in self.outputs if output.node.name == node.name]
 
     def _refuse_a_name_for_two(self) -> None:
         """Records are sent to steps, outputs and topics by name; sources elsewhere have no topic here."""
-        taken = {node.name for node in self.nodes if not isinstance(node, Source) or node.connector is None}
+        taken = {node.name for node in self.nodes if not ((source := node.declared_stream) and source.connector)}
         taken |= {topic(source.name) for source in self.sources for topic in (late_topic, dead_topic)}
         taken |= {accounting_topic(self.name), hot_topic(self.name)}
         for output in self.outputs:

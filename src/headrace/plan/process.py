@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
 from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import StateSummary, Step
+from headrace.plan.nodes import KeyedStep, StateSummary, facts_first
 
 IN_TIME, AS_THEY_COME = "time", "arrival"
 # The columns of `state` and of the frame of states in addition to the user's.
@@ -34,12 +34,9 @@ class Logic:
 
 
 @dataclass(frozen=True)
-class Process(Step):
+class Process(KeyedStep):
     """The results of the user's functions for the records of each key; `order` is the order of the calls."""
 
-    stateful: ClassVar[bool] = True
-
-    by: tuple[str, ...]
     state: pa.Schema = field(compare=False)
     logic: Logic = field(compare=False)
     ttl: timedelta | None
@@ -52,10 +49,6 @@ class Process(Step):
     @property
     def keys(self) -> tuple[str, ...]:
         return ()
-
-    @property
-    def keyed_by(self) -> tuple[str, ...]:
-        return self.by
 
     @property
     def expires_after(self) -> timedelta | None:
@@ -74,8 +67,10 @@ class Process(Step):
         return tuple(function for function in (self.logic.on_event, self.logic.on_timer) if function is not None)
 
     @property
-    def gathers(self) -> bool:
-        return True
+    def state_parts(self) -> dict[str, Any]:
+        """What the functions keep; their code may change."""
+        called = [self.logic.vectorized, self.logic.on_timer is not None]
+        return {"by": self.by, "state": self.state, "order": self.order, "logic": called, "returns": self.columns}
 
     @property
     def does(self) -> str:
@@ -87,7 +82,7 @@ class Process(Step):
     def state_summary(self) -> StateSummary:
         waiting = "records that wait for the watermark, and " if self.order == IN_TIME else ""
         kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last event or timer"
-        return StateSummary(f"{waiting}a row a key with its timers", kept)
+        return StateSummary(f"{waiting}a row per key with its timers", kept)
 
     def _refuse_names(self) -> None:
         if not self.by:
@@ -111,7 +106,7 @@ class Process(Step):
             raise PlanError(
                 f"process of {self.input.name!r}, whose results change",
                 why="a function cannot retract what it made of a result that is retracted later",
-                hint="take the changes as facts first: .to_stream()",
+                hint=facts_first(self.input),
                 where=self.where,
             )
 

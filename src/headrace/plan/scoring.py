@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import LEFT, RIGHT
-from headrace.plan.nodes import FactsOnly, Node, StateSummary, Step
+from headrace.plan.nodes import FactsOnly, Node, StateSummary, Step, facts_first
 
 # The columns of a table of models.
 VERSION, CONTENTS = "version", "model"
@@ -100,7 +100,7 @@ class ScoreByTable(Node):
             raise PlanError(
                 f"scores of {self.input.name!r}, whose results change",
                 why="another model may be in force when a result is retracted",
-                hint="take the changes as facts first: .to_stream()",
+                hint=facts_first(self.input),
                 where=self.where,
             )
         columns = {name: self.models.columns.field(name).type for name in (VERSION, CONTENTS) if name in self.models.columns.names}

@@ -82,11 +82,11 @@ def dead_of(node: Node, where: str | None) -> SideStream:
 
 
 def _source(node: Node, kind: str, where: str | None) -> Source:
-    if not isinstance(node, Source):
+    if node.declared_stream is None:
         raise PlanError(
             f"{kind}() of {node.name!r}, which is not a stream that the app declares",
             why="late records and dead letters are kept as they came, by the stream that they came from",
-            hint=f"call it on what app.stream(...) gave: stream.{kind}() has those of every step behind it",
+            hint=f"call it on the stream that app.stream(...) returned: stream.{kind}() has those of every step after it",
             where=where,
         )
-    return node
+    return node.declared_stream

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headrace.core.errors import PlanError
 from headrace.core.promise import Promise, Takes
-from headrace.plan.nodes import Node, column
+from headrace.plan.nodes import Node, column, told_apart
 
 
 @runtime_checkable
@@ -39,7 +39,7 @@ def check_target(sink: str, node: Node, target: Any, where: str | None) -> Targe
     """A checked target; raises if it is not one, or cannot store the results of a node."""
     if not isinstance(target, Target):
         raise PlanError(
-            f"sink {sink!r}: {target!r} is no target", hint='write to hr.log("topic"), hr.postgres("table", ...), ...', where=where
+            f"sink {sink!r}: {target!r} is not a target", hint='write to hr.log("topic"), hr.postgres("table", ...), ...', where=where
         )
     for part in target.key:
         column(node, part, f"key of sink {sink!r}")
@@ -47,7 +47,7 @@ def check_target(sink: str, node: Node, target: Any, where: str | None) -> Targe
     if node.changes and not key:
         raise PlanError(
             f"sink {sink!r}: results of {node.name!r} replace earlier ones, and nothing tells which",
-            hint="keep the columns of its key",
+            hint=told_apart(node),
             where=where,
         )
     target.check(node.columns, key)

@@ -43,7 +43,7 @@ def event_time(text: str, stream: str, columns: pa.Schema, where: str | None) ->
     'timestamp_millis(ts)'
     """
     if not isinstance(text, str):
-        raise PlanError(f"time={text!r} of stream {stream!r} is no column and no expression", hint='name it: time="at"', where=where)
+        raise PlanError(f"time={text!r} of stream {stream!r} is neither a column nor an expression", hint='name it: time="at"', where=where)
     # A name with a blank or a dash is a column before it is an expression.
     written = quoted(text) if text in columns.names else text
     typed = check(parse(written, where), columns)

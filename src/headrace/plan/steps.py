@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.plan.expressions import Typed
-from headrace.plan.expressions.terms import Field
+from headrace.plan.expressions.terms import Constant, Field
 from headrace.plan.nodes import Node, Step
 
 OPERATION = pa.field("op", pa.string())
@@ -29,6 +29,9 @@ class Where(Step):
     def counts_each(self) -> bool:
         """A pane that is filtered out would leave an older one in place."""
         return True
+
+    def constant(self, name: str) -> Any:
+        return self.input.constant(name)
 
     @property
     def expressions(self) -> Iterator[Typed]:
@@ -53,6 +56,12 @@ class Select(Step):
         term = dict(self.made)[name].term if name in self.columns.names else None
         return term is not None and not (isinstance(term, Field) and term.name == name)
 
+    def constant(self, name: str) -> Any:
+        term = dict(self.made)[name].term
+        if isinstance(term, Field):
+            return self.input.constant(term.name)
+        return term.value if isinstance(term, Constant) else None
+
     def passed_as(self, name: str) -> str | None:
         return next((new for new, typed in self.made if isinstance(typed.term, Field) and typed.term.name == name), None)
 
@@ -61,6 +70,10 @@ class Select(Step):
         """The key under its new names, if each of its columns is passed on as it is."""
         passed = [self.passed_as(name) for name in self.input.keys]
         return tuple(name for name in passed if name is not None) if None not in passed else ()
+
+    @property
+    def keeps_key(self) -> str:
+        return f"keep {', '.join(self.input.keys)}, the key of {self.input.name!r}, as it is in {self.name!r}"
 
     @property
     def expressions(self) -> Iterator[Typed]:
@@ -96,6 +109,10 @@ class Explode(Step):
         return ()
 
     @property
+    def keeps_key(self) -> str:
+        return "make records of elements before the table is made: stream.flat_map(...).to_table(key)"
+
+    @property
     def expressions(self) -> Iterator[Typed]:
         yield self.array
 
@@ -111,8 +128,13 @@ class Transform(Step):
     function: Callable[[Any], Any] = field(compare=False)
 
     @property
-    def opaque(self) -> bool:
-        return True
+    def frame_function(self) -> Callable[[Any], Any]:
+        return self.function
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """The code of the function may change."""
+        return {"returns": self.columns}
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -142,8 +164,28 @@ class Union(Node):
         return self.streams
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """That of the tables, and a column with another constant in each: two of them may have rows with the same key."""
+        keys = self.streams[0].keys
+        if not self.changes or not keys or any(set(node.keys) != set(keys) for node in self.streams):
+            return ()
+        return next(((*keys, name) for name in self.columns.names if self._differs(name)), ())
+
+    @property
+    def keeps_key(self) -> str:
+        return (
+            "give the tables the same key, and each another constant, which becomes a part of it: "
+            """one.with_columns(origin="'one'").union(two.with_columns(origin="'two'"))"""
+        )
+
+    @property
     def does(self) -> str:
         return "union"
+
+    def _differs(self, name: str) -> bool:
+        """Whether a column has a constant in each of the tables, and another in each."""
+        values = [node.constant(name) for node in self.streams]
+        return None not in values and len(set(values)) == len(values)
 
 
 @dataclass(frozen=True)
@@ -155,6 +197,9 @@ class KeyBy(Step):
     @property
     def keyed_by(self) -> tuple[str, ...]:
         return self.key
+
+    def constant(self, name: str) -> Any:
+        return self.input.constant(name)
 
     @property
     def does(self) -> str:

@@ -28,7 +28,7 @@ def waits(nodes: Iterable[Node]) -> dict[str, frozenset[str]]:
 
 
 def _sources(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(name for node in nodes for name in ([node.name] if node.declared else _sources(node.inputs)))
+    return frozenset(name for node in nodes for name in ([node.name] if node.declared_stream else _sources(node.inputs)))
 
 
 def _reached(known: Waits, names: frozenset[str]) -> frozenset[str]:

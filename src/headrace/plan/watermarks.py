@@ -49,7 +49,7 @@ class LossBudget:
     def __post_init__(self) -> None:
         if not isinstance(self.share, float | int) or not 0 < self.share < 1:
             raise PlanError(
-                f"a loss budget of {self.share!r} is no share of the records",
+                f"a loss budget of {self.share!r} is not a share of the records",
                 why="at zero nothing may ever be late, at one everything may",
                 hint="give a number between them: 0.001 is one in a thousand",
             )

@@ -1,4 +1,4 @@
-"""Joins that would give wrong results, or keep rows for ever unasked, are refused when they are declared, with the remedy."""
+"""Joins that would give wrong results, or keep rows forever unasked, are refused when they are declared, with the remedy."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class Shop:
     def counted(self) -> Any:
         return self.clicks.window(hr.tumbling("1 minute"), by="product").agg(n="count(*)")
 
+    def counted_behind_a_join(self) -> Any:
+        unmatched = self.clicks.join_within(self.orders, on="product", within="1 minute", how="left")
+        return unmatched.window(hr.tumbling("1 minute"), by="product").agg(n="count(*)")
+
 
 def rows_of(keys: Any) -> list[dict[str, Any]]:
     return []
@@ -58,14 +62,14 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("where='page' is string, not a condition", "compare",
      lambda s: s.orders.join_within(s.clicks, on="product", within="1s", where="page")),
     ("needs Spark", "inner join", lambda s: s.orders.join_within(s.clicks, on="product", within="1s", where="soundex(page) = 'A'")),
-    ("within=3 is no stretch of time", "before and after", lambda s: s.orders.join_within(s.clicks, on="product", within=3)),  # type: ignore[arg-type]
+    ("within=3 is not a time range", "before and after", lambda s: s.orders.join_within(s.clicks, on="product", within=3)),  # type: ignore[arg-type]
     ("are replaced or retracted later", ".to_stream()",
      lambda s: s.orders.join_within(s.counted().emit(until="1 hour"), on="product", within="1s")),
     ("'clicks.table' are replaced or retracted later", ".to_stream()", lambda s: s.orders.join_within(s.prices, on="product", within="1s")),
     ("the key of the table is id", "to_table(['product'])", lambda s: s.orders.join(s.users, on="product")),
     ("how='full'", "inner, left", lambda s: s.orders.join(s.prices, on="product", how="full")),
     ("wait='all'", "snapshot", lambda s: s.orders.join(s.prices, on="product", wait="all")),
-    ("has no ttl, and rows of 'users.table' are kept for ever", "ttl=None", lambda s: s.users.join(s.users, on="product")),
+    ("has no ttl, and rows of 'users.table' are kept forever", "ttl=None", lambda s: s.users.join(s.users, on="product")),
     ("ttl='1 day' of the join", "to_table(key, ttl=", lambda s: s.users.join(s.users, on="product", ttl="1 day")),
     ("broadcast=True", "leave it out", lambda s: s.users.join(s.users, on="product", ttl=None, broadcast=True)),
     ("results of 'clicks.window' are replaced or retracted later", ".to_stream()",
@@ -98,7 +102,7 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
      lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True, key="product")),
     ("'orders' has no such column", "columns: id",
      lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True, key="number")),
-    ("'tiers' is no function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("'tiers' is not a function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
     ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),
     ("lookup of 'orders' has no key", "on=", lambda s: s.orders.lookup(rows_of, on=[], returns="tier int")),
@@ -113,7 +117,7 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("retries=-1", "0 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", retries=-1)),
     ("lookup of 'clicks.table', whose results change", ".to_stream()", lambda s: s.prices.lookup(rows_of, on="page", returns="tier int")),
     ("is declared by another app", "declare the topic", lambda s: s.orders.join(Shop().prices, on="product")),
-    ("which is no stream", ".agg", lambda s: s.orders.join_within("clicks", on="product", within="1s")),  # type: ignore[arg-type]
+    ("which is neither a stream nor a table", ".agg", lambda s: s.orders.join_within("clicks", on="product", within="1s")),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 
@@ -124,6 +128,36 @@ def test_a_join_that_cannot_be_right_is_refused(fact: str, remedy: str, declare:
     assert fact in str(refused.value)
     assert remedy in (refused.value.hint or "")
     assert __file__ in (refused.value.where or "")
+
+
+# Results that change, and what the hint says to leave out: nothing where the results change without it, too.
+CHANGING: dict[str, tuple[Callable[[Shop], Any], str]] = {
+    "until": (lambda s: s.counted().emit(until="1 hour"), "leave out until= of 'clicks.window'"),
+    "early and every": (lambda s: s.counted().emit(early="10s", every=5), "leave out early= and every= of 'clicks.window'"),
+    "a filter": (lambda s: s.counted().emit(until="1 hour").where("n > 1"), "leave out until= of 'clicks.window'"),
+    "panes that repeat": (lambda s: s.counted().emit(early="10s", mode="accumulating"), "leave out early= of 'clicks.window'"),
+    "a join": (lambda s: s.counted_behind_a_join(), ""),
+    "a join and until": (lambda s: s.counted_behind_a_join().emit(until="1 hour"), ""),
+    "a table": (lambda s: s.prices, ""),
+}
+
+
+@pytest.mark.parametrize("cause", CHANGING)
+def test_the_hint_of_a_join_within_a_time_of_what_changes_names_what_makes_it_change(cause: str) -> None:
+    made, left_out = CHANGING[cause]
+    shop = Shop()
+    with pytest.raises(PlanError, match="are replaced or retracted later") as refused:
+        shop.orders.join_within(made(shop), on="product", within="1s")
+    hint = refused.value.hint or ""
+    assert left_out in hint
+    assert ("leave out" in hint) == bool(left_out)
+    # Each part of the hint, followed.
+    again = shop.counted().emit(early="10s", mode="retracting") if 'mode="retracting"' in hint else made(shop)
+    facts = shop.orders.join_within(again.to_stream(), on="product", within="1s")
+    tables = shop.orders.to_table("id").join(made(shop).to_table("product"), on="product", ttl=None)
+    shop.app.sink(facts, hr.log("facts"))
+    shop.app.view("tables", tables)
+    assert hr.TestDriver(shop.app).rows("tables") == []
 
 
 def test_columns_of_the_right_follow_with_a_suffix_where_a_name_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""What was accepted in silence and would have given wrong results is refused when it is declared, with the reason and the remedy."""
+"""Declarations that would have given wrong results are refused, with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REFUSED: list[tuple[str, Callable[[hr.App, hr.Stream], Any]]] = [
     ("is called with (events, states)", lambda _, orders: orders.process(lambda a, b, c: None, by="id", vectorised=True, ttl=None)),
     ("on_timer= of 'orders': none() -> 'None' is called with (timer, state, timers)",
      lambda _, orders: orders.process(lambda a, b, c: None, by="id", on_timer=none, ttl="1 day")),
-    ("process(...) of 'orders': 5 is no function", lambda _, orders: orders.process(5, by="id")),
+    ("process(...) of 'orders': 5 is not a function", lambda _, orders: orders.process(5, by="id")),
     ("is called with (frame)", lambda _, orders: orders.transform(lambda: None)),
     ("top(-1, by='n') of 'orders.window' keeps no row", lambda _, orders: counted(orders).top(-1, by="n")),
     ("top(1, by='tags') of 'orders': 'tags' is array<string>", lambda _, orders: orders.top(1, by="tags")),
@@ -71,7 +71,7 @@ REFUSED: list[tuple[str, Callable[[hr.App, hr.Stream], Any]]] = [
     ("into=None) has no name for the elements", lambda _, orders: orders.flat_map("tags", None)),  # type: ignore[arg-type]
     ("agg('count(*)') has no name for its result", lambda _, orders: orders.window(MINUTE).agg("count(*)")),
     ("agg('count(*)') has no name for its result", lambda _, orders: orders.group("id", ttl=None).agg("count(*)")),
-    ("calendar(5) is no unit of a calendar", lambda *_: hr.calendar(5, zone="UTC")),  # type: ignore[arg-type]
+    ("calendar(5) is not a unit of a calendar", lambda *_: hr.calendar(5, zone="UTC")),  # type: ignore[arg-type]
     ("there is no time zone None", lambda *_: hr.calendar("1 day", zone=None)),  # type: ignore[arg-type]
     ("custom(...): <lambda>() is called with (times)", lambda *_: hr.custom(lambda: 5)),  # type: ignore[arg-type, misc]
     ("a sink to topic x is called 5", lambda made, orders: made.sink(orders, hr.log("x"), name=5)),  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ REFUSED: list[tuple[str, Callable[[hr.App, hr.Stream], Any]]] = [
     ("5 is not a directory", lambda *_: hr.parquet(5)),  # type: ignore[arg-type]
     ("None is not a directory", lambda *_: hr.delta(None)),  # type: ignore[arg-type]
     ("an aggregate of your own cannot be called 5", lambda made, _: made.aggregate(5, 5)),  # type: ignore[arg-type]
-    ("TestDriver(None) is given no app", lambda *_: hr.TestDriver(None)),  # type: ignore[arg-type]
+    ("TestDriver(None) is not given an app", lambda *_: hr.TestDriver(None)),  # type: ignore[arg-type]
     ("5 is not an app name", lambda made, _: hr.App(5, settings=made.settings)),  # type: ignore[arg-type]
     ("the columns are ['id string'], which is list", lambda made, _: made.stream("s", ["id string"])),  # type: ignore[arg-type]
     ("column 'id' is declared as <class 'str'>", lambda made, _: made.stream("s", {"id": str})),  # type: ignore[dict-item]
@@ -127,7 +127,7 @@ def test_a_stream_of_another_app_is_refused(tmp_path: Path) -> None:
     [
         ("shards is 0", {"shards": 0}), ("shards is -1", {"shards": -1}), ("shards is True", {"shards": True}),
         ("partitions is 0", {"partitions": 0}), ("partitions of 'orders' is 0", {"partitions": {"orders": 0}}),
-        ("partitions= names 'other', which is no stream", {"partitions": {"other": 2}}),
+        ("partitions= names 'other', which is not a stream", {"partitions": {"other": 2}}),
         ("'noon' is not a time", {"starts_at": "noon"}), ("1767268800 is not a time", {"starts_at": 1767268800}),
     ],
 )  # fmt: skip

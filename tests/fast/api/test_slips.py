@@ -24,19 +24,19 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("compact_every=True is not a number", lambda app, views: app.sink(views, delta("lake", compact_every=True))),
     ("'' is not an app name", lambda app, _: App("", settings=app.settings)),
     ("'über' is not an app name", lambda app, _: App("über", settings=app.settings)),
-    ("view 'v' of Windowed, which is no stream", lambda app, views: app.view("v", views.window(tumbling("1m")))),  # type: ignore[arg-type]
-    ("a sink to topic t of Grouped, which is no", lambda app, views: app.sink(views.group("url", ttl=None), LogTopic("t"))),  # type: ignore[arg-type]
-    ("with one of int, which is no stream", lambda _, views: views.union(5)),  # type: ignore[arg-type]
+    ("view 'v' of Windowed, which is neither a stream nor a table", lambda app, views: app.view("v", views.window(tumbling("1m")))),  # type: ignore[arg-type]
+    ("a sink to topic t of Grouped, which is neither", lambda app, views: app.sink(views.group("url", ttl=None), LogTopic("t"))),  # type: ignore[arg-type]
+    ("with one of int, which is neither a stream nor a table", lambda _, views: views.union(5)),  # type: ignore[arg-type]
     ("without a column", lambda _, views: views.select()),
     ("without a column", lambda _, views: views.key_by()),
-    ("transform\\('x'\\) is no function", lambda _, views: views.transform("x")),  # type: ignore[arg-type]
+    ("transform\\('x'\\) is not a function", lambda _, views: views.transform("x")),  # type: ignore[arg-type]
     ("'sequence\\(1, n\\)': only Spark knows its type", lambda _, views: views.flat_map("sequence(1, n)", "a")),
     ("`url` is not an array", lambda _, views: views.explode("url")),
     ("a window function reads many rows", lambda _, views: views.where("sum(n) over (partition by url) > 1")),
     ("an ordered aggregate reads many", lambda _, views: views.where("percentile_cont(0.5) within group (order by n) > 1")),
     ("until='ever' is not known", lambda app, views: (app.view("v", views.to_table("url")), app.run(until="ever"))),
-    ("rows_per_epoch=0 takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=0))),
-    ("rows_per_epoch=True takes in nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=True))),
+    ("rows_per_epoch=0 reads nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=0))),
+    ("rows_per_epoch=True reads nothing", lambda app, views: (app.view("v", views.to_table("url")), app.run(rows_per_epoch=True))),
 ]
 
 

@@ -127,8 +127,8 @@ def over_a_table(text: str) -> Declaration:
     [
         ("sum", Total(), "'sum'"),
         ("two words", Total(), "'two words'"),
-        ("silent", Silent(), "does not say what it keeps"),
-        ("total", Total, "is no hr.Aggregate"),
+        ("silent", Silent(), "does not declare its state"),
+        ("total", Total, "is not an hr.Aggregate"),
     ],
 )
 def test_an_aggregate_of_ones_own_needs_a_name_of_its_own_and_types(name: str, function: Any, said: str) -> None:

@@ -44,7 +44,7 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating")
             .select("page, window_start, n").group("page", ttl=None).agg(n="sum(n)"),
-            "whose panes say again what earlier ones said", "retracting",
+            "whose panes repeat the content of earlier ones", "retracting",
         ),
         (lambda clicks, _: clicks.window(sliding("1m"), by="page").agg(n="count(*)").emit(early="5s"), "no early pane", "until"),
         (lambda clicks, _: clicks.window(count_window(9), by="page").agg(n="count(*)").emit(until="1h"), "emits when it is full", "leave"),
@@ -55,13 +55,13 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         ),
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(every=10, mode="accumulating").where("n = 1"),
-            "whose panes say again what earlier ones said", "discarding",
+            "whose panes repeat the content of earlier ones", "discarding",
         ),
         (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*)").window(tumbling("1m")).agg(n="sum(n)"),
          "windows over the table 'clicks.group'", "to_stream"),
         (lambda clicks, _: clicks.to_table("page").where("page != ''").window(tumbling("1m")).agg(n="count(*)"),
          "windows over the table 'clicks.table'", "to_stream"),
-        (lambda clicks, _: clicks.to_table("page").where("at > now()"), "is another value each time, over results", "to_stream"),
+        (lambda clicks, _: clicks.to_table("page").where("at > now()"), "has a different value each time, over results", "to_stream"),
         (lambda clicks, _: clicks.group("page", ttl=None).agg(n="count(*) + cast(rand() as int)"), "evaluates 'n'", "to_stream"),
         (
             lambda clicks, _: clicks.window(global_(), by="page").agg(n="count(*)").emit(every=1)
@@ -82,7 +82,7 @@ def planned(declare: Callable[[Stream, Stream], Stream]) -> None:
         (
             lambda clicks, _: clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(early="5s", mode="accumulating")
             .dedup("page", ttl="1 day"),
-            "whose panes say again what earlier ones said", "discarding",
+            "whose panes repeat the content of earlier ones", "discarding",
         ),
         (
             lambda clicks, _: clicks.window(processing_time("1m"), by="page").agg(n="count(*)").emit(until="1h"),
@@ -175,8 +175,8 @@ def test_a_sink_that_cannot_take_retractions_is_refused_when_planned() -> None:
         ({"late": "5m"}, "late='5m' without until="),
         ({"late": None, "until": "1h"}, "late=None with until="),
         ({"mode": "both"}, "mode='both' is not known"),
-        ({"every": 0}, "every=0 is no number of records"),
-        ({"early": "0s"}, "early=0 seconds is no time"),
+        ({"every": 0}, "every=0 is not a number of records"),
+        ({"early": "0s"}, "early=0 seconds is not a time"),
     ],
 )
 def test_panes_that_cannot_be_are_refused(emit: dict[str, Any], said: str) -> None:
@@ -213,10 +213,10 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
         (lambda clicks: clicks.to_table([]), r"to_table\(\) of 'clicks' has no key"),
         (lambda clicks: clicks.group(7, ttl=None), "7 names no columns"),
         (lambda clicks: clicks.group("pag", ttl=None), "'clicks' has no such column"),
-        (lambda clicks: clicks.window("1 minute", by="page"), r"window\('1 minute'\) is no window"),
+        (lambda clicks: clicks.window("1 minute", by="page"), r"window\('1 minute'\) is not a window"),
         (lambda clicks: clicks.window(tumbling("0s")), "holds no time"),
         (lambda clicks: clicks.window(tumbling("5 parsecs")), "'5 parsecs' is not a duration"),
-        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every="10 seconds"), "every='10 seconds' is no number"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every="10 seconds"), "every='10 seconds' is not a number"),
         (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(mode="all"), "mode='all' is not known"),
         (lambda clicks: clicks.window(tumbling("1m")).agg(n=3), "3 is not an expression"),
         (lambda clicks: clicks.where(3), "3 is not an expression"),
@@ -224,10 +224,10 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
         (lambda clicks: clicks.to_table("page").top(2.5, by="at"), r"top\(2.5, by='at'\)"),
         (lambda clicks: clicks.window(count_window(True)), "True records every True holds nothing"),
         (lambda clicks: clicks.window(count_window(5, every=True)), "5 records every True holds nothing"),
-        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every=True), "every=True is no number of records"),
+        (lambda clicks: clicks.window(tumbling("1m")).agg(n="count(*)").emit(every=True), "every=True is not a number of records"),
         (lambda clicks: clicks.to_table("page").top(True, by="at"), r"top\(True, by='at'\)"),
-        (lambda _: loss_budget("x", max="5 minutes"), "a loss budget of 'x' is no share of the records"),
-        (lambda _: loss_budget(True, max="5 minutes"), "a loss budget of True is no share of the records"),
+        (lambda _: loss_budget("x", max="5 minutes"), "a loss budget of 'x' is not a share of the records"),
+        (lambda _: loss_budget(True, max="5 minutes"), "a loss budget of True is not a share of the records"),
         (lambda clicks: clicks.to_table("page", ttl="soon"), "'soon' is not a duration"),
         (lambda _: perfect(max_ahead=timedelta(seconds=-1)), "max_ahead=-1 second"),
     ],
@@ -251,7 +251,7 @@ def test_a_stream_says_at_its_line_what_it_cannot_be() -> None:
     with pytest.raises(PlanError, match="key 'tags' of stream 'posts' is array<string>") as error:
         app.stream("posts", "tags array<string>", key="tags")
     assert "test_checks.py" in str(error.value.where)
-    with pytest.raises(PlanError, match="watermark='30 seconds' of stream 'posts' is no watermark") as error:
+    with pytest.raises(PlanError, match="watermark='30 seconds' of stream 'posts' is not a watermark") as error:
         app.stream("posts", "at timestamp", time="at", watermark="30 seconds")  # type: ignore[arg-type]
     assert "hr.bounded" in str(error.value.hint)
     with pytest.raises(SchemaError, match="'strng' is not a type") as schema_error:

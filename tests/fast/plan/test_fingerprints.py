@@ -1,4 +1,4 @@
-"""What tells steps, aggregates and functions apart, and what does not."""
+"""Differences by which steps, aggregates and functions are told apart, and those that do not count."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_new_view_of_a_table_begins_with_its_rows_and_one_of_windows_with_the_
     changes = _changes(before, after)
     assert changes.snapshots == ("rich",)
     assert _decisions(changes)["busy"] == "new"
-    assert "what came before is not in it" in str(changes)
+    assert "earlier results are not in it" in str(changes)
 
 
 def test_a_chosen_name_is_that_of_a_step_whatever_view_is_behind_it() -> None:
@@ -180,7 +180,7 @@ def test_another_code_of_a_function_is_announced_and_keeps_what_the_function_kee
     assert _changes(processed(1), processed(1)).status == "same"
     changed = _changes(processed(1), processed(2))
     assert changed.status == "changed"
-    assert str(changed).count("the code of a function changed (what the former code made stays as it is)") == 2
+    assert str(changed).count("the code of a function changed (results of the earlier code stay)") == 2
     assert "state changed" in str(_changes(processed(1), processed(1, "n bigint")))
 
 

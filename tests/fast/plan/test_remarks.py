@@ -32,11 +32,11 @@ def per_minute(clicks: Stream, _: Stream) -> Stream:
     ("declare", "watermark", "said", "hint"),
     [
         (lambda clicks, _: clicks.window(hr.processing_time("1m")).agg(n="count(*)"), IDLE, "windows by the wall clock", "event time"),
-        (lambda clicks, _: clicks.where("at > now()").to_table("page"), IDLE, "another value each time", "from the record"),
+        (lambda clicks, _: clicks.where("at > now()").to_table("page"), IDLE, "a different value each time", "from the record"),
         (lambda clicks, _: clicks.window(hr.global_()).agg(n="count(*)"), IDLE, "nothing is emitted before the input ends", "emit"),
         (lambda clicks, _: clicks.window(hr.global_()).agg(n="count(*)").emit(until="1h"), IDLE, "before the input ends", "every="),
         (lambda clicks, _: clicks.window(hr.tumbling("1m")).agg(age="unix_timestamp(now()) - unix_timestamp(max(at))"), IDLE,
-         "'clicks.window' evaluates 'age', which is another value each time", "from the record"),
+         "'clicks.window' evaluates 'age', which has a different value each time", "from the record"),
         (per_minute, hr.bounded("30 days", idle="1m"), "stays 30 days behind", "until="),
         (per_minute, hr.loss_budget(0.01, max="30 days", idle="1m"), "stays 30 days behind", "until="),
         (per_minute, hr.perfect(idle="1m", max_ahead="365 days"), "365 days ahead of the wall clock", "dead letter"),

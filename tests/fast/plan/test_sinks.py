@@ -1,4 +1,4 @@
-"""What a target cannot take is refused before anything runs."""
+"""Results that a target cannot take are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.targets import MemoryTarget
 def test_what_is_no_target_is_refused_where_it_is_written() -> None:
     app = Declaration("sinks")
     clicks = app.stream("clicks", schema="page string, n bigint")
-    with pytest.raises(PlanError, match="'somewhere' is no target") as refused:
+    with pytest.raises(PlanError, match="'somewhere' is not a target") as refused:
         app.sink(clicks, "somewhere")
     assert "test_sinks.py" in str(refused.value.where)
 

@@ -1,4 +1,4 @@
-"""Which sources wait for which, by the steps between them."""
+"""Sources that wait for others, by the steps between them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from headrace.plan.windows.kinds import Window
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: calendar("1 fortnight", zone="UTC"), "is no unit of a calendar"),
+        (lambda: calendar("1 fortnight", zone="UTC"), "is not a unit of a calendar"),
         (lambda: calendar("2 days", zone="UTC"), "nothing says where the first begins"),
         (lambda: calendar("5 months", zone="UTC"), "a year is no multiple of it"),
         (lambda: calendar("1 day", zone="Europe/Atlantis"), "there is no time zone 'Europe/Atlantis'"),
@@ -26,7 +26,7 @@ from headrace.plan.windows.kinds import Window
         (lambda: count_window(0), "holds nothing"),
         (lambda: count_window(3, every=4), "leave gaps"),
         (lambda: hopping("1m", every="2m"), "leave gaps"),
-        (lambda: custom("1 hour"), "custom\\('1 hour'\\) is no function"),  # type: ignore[arg-type]
+        (lambda: custom("1 hour"), "custom\\('1 hour'\\) is not a function"),  # type: ignore[arg-type]
     ],
 )
 def test_a_window_that_cannot_be_is_refused(make: Callable[[], object], said: str) -> None:
@@ -43,25 +43,26 @@ def whole(times: object) -> tuple[object, object]:
     ("window", "emit", "does", "state", "bound"),
     [
         (tumbling("1m"), {}, "tumbling 1 minute by page: count(*) as n",
-         "a row a key and pane of 1 minute", "1 minute behind the watermark"),
+         "a row per key and pane of 1 minute", "1 minute behind the watermark"),
         (
             hopping("1h", every="1m"), {"early": "5s", "every": 9, "late": "1m", "until": "1h", "mode": "discarding"},
             "hopping 1 hour every 1 minute by page: count(*) as n, early every 5 seconds, early after 9 records, "
             "corrected until 1 hour after its end, late every 1 minute, discarding",
-            "a row a key and window", "2 hours behind the watermark",
+            "a row per key and window", "2 hours behind the watermark",
         ),
         (session("5m"), {}, "session with gap 5 minutes by page: count(*) as n",
-         "a row a key and session", "5 minutes after its last record"),
+         "a row per key and session", "5 minutes after its last record"),
         (
             calendar("1 month", zone="Asia/Tokyo"), {"until": "1h"},
             "calendar month in Asia/Tokyo by page: count(*) as n, corrected until 1 hour after its end",
-            "a row a key and month", "1 month and 1 hour behind the watermark",
+            "a row per key and month", "1 month and 1 hour behind the watermark",
         ),
-        (sliding("5m"), {}, "sliding 5 minutes by page: count(*) as n", "a row a key and event time", "5 minutes behind the watermark"),
+        (sliding("5m"), {}, "sliding 5 minutes by page: count(*) as n", "a row per key and event time", "5 minutes behind the watermark"),
         (count_window(9), {}, "9 records by page: count(*) as n",
-         "records ahead of the watermark, a count a key and its open window", "none: as many as there are keys"),
-        (global_(), {"every": 3}, "global by page: count(*) as n, early after 3 records", "a row a key", "none: as many as there are keys"),
-        (custom(whole), {}, "windows of whole by page: count(*) as n", "a row a key and window",
+         "records ahead of the watermark, a count per key and open window", "none: as many as there are keys"),
+        (global_(), {"every": 3}, "global by page: count(*) as n, early after 3 records", "a row per key",
+         "none: as many as there are keys"),
+        (custom(whole), {}, "windows of whole by page: count(*) as n", "a row per key and window",
          "the end of its window behind the watermark"),
     ],
 )  # fmt: skip

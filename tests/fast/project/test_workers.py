@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.leftovers import RUN
 from tests.support.processes import PATIENCE
 
@@ -24,14 +26,16 @@ def pytest_configure(config):
 """
 
 
-def test_pytest_xdist_gets_the_group_of_each_test(tmp_path):
+@pytest.mark.timeout(600)  # a run of pytest within this one
+def test_pytest_xdist_gets_the_group_of_each_test_and_the_chains_first(tmp_path):
     (tmp_path / "listener.py").write_text(LISTENER)
-    files = ["tests/spark/test_lane.py", "tests/system/test_kafka_time.py", "tests/fast/project/test_workers.py"]
+    files = ["tests/fast/project/test_workers.py", "tests/system/test_kafka_time.py", "tests/spark/test_lane.py"]
     # A run of its own: with the mark of this one, it would end its workers when it ends.
     environment = {name: value for name, value in os.environ.items() if name != RUN and not name.startswith("PYTEST_")}
     told = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "listener", "--numprocesses=1", "--dist=loadgroup", *files],
-        cwd=ROOT, env=environment | {"PYTHONPATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True,
+        cwd=ROOT, env=environment | {"PYTHONPATH": str(tmp_path)}, stdout=subprocess.PIPE, text=True, timeout=4 * PATIENCE, check=True,
     ).stdout  # fmt: skip
     tests = [line.partition("::") for line in told.splitlines() if "::" in line]
-    assert {file: test.rpartition("@")[2] for file, _, test in tests} == dict(zip(files, ("spark", "servers", files[-1]), strict=True))
+    groups = dict.fromkeys((file, test.rpartition("@")[2]) for file, _, test in tests)
+    assert list(groups) == list(zip(reversed(files), ("spark", "servers", files[0]), strict=True))

@@ -95,11 +95,11 @@ def check_own(name: str, function: Aggregate, where: str | None) -> None:
         )
     if not isinstance(function, Aggregate):
         raise PlanError(
-            f"aggregate {name!r}: {function!r} is no hr.Aggregate", hint="give an object of your class, not the class", where=where
+            f"aggregate {name!r}: {function!r} is not an hr.Aggregate", hint="give an object of your class, not the class", where=where
         )
     if not function.state or not function.returns:
         raise PlanError(
-            f"aggregate {name!r} does not say what it keeps and what it gives",
+            f"aggregate {name!r} does not declare its state and its result",
             hint='set state = {"total": "double"} and returns = "double" in its class',
             where=where,
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import FactsOnly, NamedExpression, StateSummary, Step
-from headrace.plan.tables.latest import row_a_key
+from headrace.plan.tables.latest import RowPerKey
 from headrace.plan.windows.emit import ACCUMULATING, DISCARDING, ON_TIME, RETRACTING, Emit
 from headrace.plan.windows.kinds import Window
 
@@ -64,6 +64,12 @@ class Aggregation(Step):
     @property
     def aggregates(self) -> tuple[TypedCall, ...]:
         return self.calls
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """The key and the window. Each aggregate has a fingerprint of its own, whatever its name and its place among others."""
+        kept = {name: value for name, value in super().state_parts.items() if name not in ("calls", "outputs")}
+        return kept | {"by": [[key.name, key.type] for key in map(self.input.columns.field, self.by)]}
 
     @property
     def expressions(self) -> Iterator[Typed]:
@@ -173,47 +179,13 @@ class WindowAggregate(Aggregation):
 
 
 @dataclass(frozen=True)
-class GroupAggregate(Aggregation):
-    """Aggregates per key over everything so far: a table. A key without records for `ttl` (event time) is forgotten."""
-
-    ttl: timedelta | None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.by
-
-    @property
-    def expires_after(self) -> timedelta | None:
-        return self.ttl
-
-    @property
-    def tabular(self) -> bool:
-        return True
-
-    @property
-    def at_hand(self) -> bool:
-        return True
+class GroupAggregate(RowPerKey, Aggregation):
+    """Aggregates per key over everything so far: a table."""
 
     @property
     def totals(self) -> bool:
         return True
 
     @property
-    def changes(self) -> bool:
-        return True
-
-    @property
-    def settles(self) -> timedelta | None:
-        return self.ttl
-
-    @property
     def does(self) -> str:
         return f"group by {', '.join(self.by)}: {self.computes}"
-
-    @property
-    def snapshots(self) -> bool:
-        return True
-
-    @property
-    def state_summary(self) -> StateSummary:
-        return row_a_key(self.ttl)

@@ -135,7 +135,7 @@ def _by_time(given: Given) -> Ruled:
         return Ruled(given.function, given.arguments, given.kind(0))
     term = given.arguments[1].term
     if not isinstance(term, Constant) or not isinstance(term.value, bool):
-        raise given.refuse(": whether nulls are passed over is not a constant", hint="write true or false")
+        raise given.refuse(": whether nulls are skipped is not a constant", hint="write true or false")
     return Ruled(given.function, given.arguments[:1], given.kind(0), (True,) if term.value else ())
 
 
@@ -184,7 +184,7 @@ def _approx_count_distinct(given: Given) -> Ruled:
     if not _FINEST_ERROR <= error <= _COARSEST_ERROR:
         raise given.refuse(
             f": an error of {error:g}",
-            why="a sketch of it would be larger than it is of use",
+            why="its sketch would be too large to be useful",
             hint=f"give {_FINEST_ERROR} to {_COARSEST_ERROR}, or write count(distinct ...), which is exact",
         )
     return Ruled(given.function, given.arguments[:1], pa.int64(), (float(error),))

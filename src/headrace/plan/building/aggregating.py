@@ -27,7 +27,7 @@ _Checked = tuple[tuple[TypedCall, ...], tuple[NamedExpression, ...], list[pa.Fie
 def window_key(after: StepPlace, window: Any, by: Names) -> tuple[str, ...]:
     """The key of windows over a node, which must have a watermark unless the wall clock closes them."""
     if not hasattr(window, "identity"):
-        raise after.refused(f"window({window!r}) is no window", hint='say which kind: hr.tumbling("1 minute")')
+        raise after.refused(f"window({window!r}) is not a window", hint='say which kind: hr.tumbling("1 minute")')
     if not after.node.watermarked and not window.by_clock:
         raise after.refused(
             f"{after.node.name!r} has windows but no watermark",
@@ -87,9 +87,9 @@ def emitting(node: WindowAggregate, emit: Emit, at: str | None) -> WindowAggrega
 def late_panes(late: Duration | None, until: Duration | None, at: str | None) -> tuple[timedelta, timedelta]:
     """How often late records are shown, and how long they are accepted."""
     if until is None and late not in ("each", None):
-        raise PlanError(f"late={late!r} without until=", why="nothing would be taken in late", hint='give until="1 hour" too', where=at)
+        raise PlanError(f"late={late!r} without until=", why="no late record would be accepted", hint='give until="1 hour" too', where=at)
     if until is not None and late is None:
-        raise PlanError("late=None with until=", why="late records would be taken in and never shown", hint="leave one out", where=at)
+        raise PlanError("late=None with until=", why="late records would be accepted and never emitted", hint="leave one out", where=at)
     nothing = timedelta(0)
     return nothing if late is None or late == "each" else duration(late), nothing if until is None else duration(until)
 

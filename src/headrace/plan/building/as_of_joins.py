@@ -10,22 +10,22 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError
 from headrace.plan.building.joins import JoinArguments, refuse_broadcast, refuse_ttl, refuse_wait
 from headrace.plan.building.step_place import StepPlace
-from headrace.plan.joins.as_of import AsOfJoin, versioned
+from headrace.plan.joins.as_of import AsOfJoin, versions_of
 from headrace.plan.nodes import Node, column
-from headrace.plan.tables.latest import ToTable
 
 
 @dataclass(frozen=True)
 class VersionedTable:
     """A table whose versions are kept for `history`, as of the time in the column `moment` of the stream that joins it."""
 
-    node: ToTable
+    node: Node
+    versions: Node
     moment: str
     history: timedelta
 
 
 def versioned_table(table: Node, moment: str, history: Duration, at: str | None) -> VersionedTable:
-    return VersionedTable(versioned(table, at), moment, duration(history))
+    return VersionedTable(table, versions_of(table, at), moment, duration(history))
 
 
 def as_of_join(after: StepPlace, right: VersionedTable, asked: JoinArguments) -> AsOfJoin:
@@ -33,7 +33,7 @@ def as_of_join(after: StepPlace, right: VersionedTable, asked: JoinArguments) ->
     refuse_broadcast(after, asked)
     refuse_ttl(after, right.node, asked)
     refuse_wait(after, right.node, asked)
-    sides = asked.sides(after, right.node.input)
+    sides = asked.sides(after, right.versions)
     column(after.node, right.moment, "as of")
     return AsOfJoin(name, sides.columns, after.at, sides, right.node, right.moment, right.history)
 
@@ -43,14 +43,14 @@ def answered_early(join: AsOfJoin, early: bool, key: Names, at: str | None) -> A
     if early is not True:
         raise PlanError(
             f"emit(early={early!r}) of {join.name!r}",
-            why="a record is answered at once and once more when the watermark proves the answer, not in between",
-            hint='emit(early=True, key="id"), or leave emit out to get the proved answer only',
+            why="a result is emitted at once and corrected when the watermark has passed, and not in between",
+            hint='emit(early=True, key="id"), or leave emit out to get only the final result',
             where=at,
         )
     if not listed(key):
         raise PlanError(
             f"emit(early=True) of {join.name!r} has no key",
-            why="which record an answer corrects would not be known",
+            why="it would not be known which record a correction belongs to",
             hint='name the columns that identify a record: emit(early=True, key="id")',
             where=at,
         )

@@ -12,7 +12,7 @@ def refuse_arity(function: Any, takes: tuple[str, ...], role: str, at: str | Non
     """A function with other parameters would fail for every record; it may take only the first of them."""
     said, name = f"({', '.join(takes)})", getattr(function, "__name__", repr(function))
     if not callable(function):
-        raise PlanError(f"{role}: {function!r} is no function", hint=f"give one that is called with {said}", where=at)
+        raise PlanError(f"{role}: {function!r} is not a function", hint=f"give one that is called with {said}", where=at)
     try:
         known = signature(function)
     except ValueError:

@@ -17,7 +17,7 @@ from headrace.plan.joins.interval import ALL_MATCHES, IntervalJoin
 from headrace.plan.joins.join import INNER, On, Sides, pairs_of
 from headrace.plan.joins.lookup import SNAPSHOT, TableLookup
 from headrace.plan.joins.tables import TableJoin, is_table
-from headrace.plan.nodes import Node
+from headrace.plan.nodes import Node, told_apart
 
 Within = Duration | tuple[Duration, Duration]
 
@@ -58,6 +58,7 @@ def interval_join(after: StepPlace, right: Node, asked: JoinArguments, near: Nea
 def join(after: StepPlace, right: Node, asked: JoinArguments) -> TableLookup | TableJoin:
     """A stream or a table with the current rows of a table."""
     name = after.called("join")
+    _refuse_keyless_tables(after, right)
     if not is_table(right):
         raise _unbounded(after, right)
     sides = asked.sides(after, right)
@@ -67,6 +68,16 @@ def join(after: StepPlace, right: Node, asked: JoinArguments) -> TableLookup | T
     refuse_broadcast(after, asked)
     refuse_wait(after, right, asked)
     return TableJoin(name, sides.columns, after.at, sides, asked.ttl is None)
+
+
+def _refuse_keyless_tables(after: StepPlace, right: Node) -> None:
+    keyless = next((node for node in (after.node, right) if node.changes and not node.keys), None)
+    if keyless is not None:
+        raise after.refused(
+            f"the join of {after.node.name!r} and {right.name!r}: nothing tells the rows of {keyless.name!r} apart",
+            why="a row that is replaced could not be found",
+            hint=told_apart(keyless),
+        )
 
 
 def refuse_ttl(after: StepPlace, right: Node, asked: JoinArguments) -> None:
@@ -94,7 +105,7 @@ def refuse_broadcast(after: StepPlace, asked: JoinArguments) -> None:
     if asked.broadcast:
         raise after.refused(
             "broadcast=True is for a stream that is joined with the current rows of a table",
-            why="what two changing sides make of each other is kept once, by key",
+            why="the rows of a join of two tables are kept once, by key",
             hint="leave it out",
         )
 
@@ -106,7 +117,7 @@ def _within(after: StepPlace, within: Within | None, right: Node) -> tuple[timed
     if isinstance(within, str | timedelta):
         return duration(within), duration(within)
     if not isinstance(within, tuple | list) or len(within) != 2:
-        raise after.refused(f"within={within!r} is no stretch of time", hint='give how far before and after: within=("0s", "1 hour")')
+        raise after.refused(f"within={within!r} is not a time range", hint='give how far before and after: within=("0s", "1 hour")')
     return duration(within[0]), duration(within[1])
 
 

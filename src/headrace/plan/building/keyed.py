@@ -10,6 +10,7 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import type_name
 from headrace.core.durations import Duration, duration
 from headrace.plan.building.step_place import StepPlace, refuse_twice
+from headrace.plan.nodes import told_apart
 from headrace.plan.steps import OPERATION, ToStream
 from headrace.plan.tables.dedup import Dedup
 from headrace.plan.tables.latest import ToTable
@@ -24,7 +25,7 @@ def time_to_live(after: StepPlace, ttl: Duration | None, said: str) -> timedelta
     if ttl == REQUIRED:
         raise after.refused(
             f"{said} of {after.node.name!r} has no ttl",
-            why="its state would grow with every new key, for ever",
+            why="its state would grow with every new key, forever",
             hint='give ttl="30 days", or ttl=None if the keys are few',
         )
     return None if ttl is None else duration(ttl)
@@ -76,7 +77,7 @@ def to_table(after: StepPlace, key: Names, ttl: Duration | None, name: str | Non
         raise after.refused(f"to_table() of {after.node.name!r} has no key", hint="name the columns of which it has one row each")
     undone = after.node.facts_of if OPERATION.name not in names else None
     node, length = undone or after.node, None if ttl is None else duration(ttl)
-    return ToTable(after.called("table", name), node.columns, after.at, node, names, length)
+    return ToTable(after.called("table", name), node.columns, after.at, node, length, names)
 
 
 def to_stream(after: StepPlace) -> ToStream:
@@ -84,7 +85,7 @@ def to_stream(after: StepPlace) -> ToStream:
         raise after.refused(
             f"to_stream() of {after.node.name!r}: nothing tells its records apart",
             why="a record that replaces another could not be told from a new one",
-            hint="keep the columns of its key in every step before it",
+            hint=told_apart(after.node) if after.node.changes else "leave it out: its records are facts",
         )
     columns = pa.schema([*after.columns, OPERATION])
     refuse_twice(columns, after.at)

@@ -93,7 +93,7 @@ def _remote(after: StepPlace, asked: LookupArguments, keys: pa.Schema) -> Remote
     calls = asked.calls
     for name, number, least in (("parallel", calls.parallel, 1), ("batch", calls.batch, 1), ("retries", calls.retries, 0)):
         if not counts(number, least=least):
-            raise after.refused(f"{name}={number!r} of lookup(...) is no count", hint=f"give a whole number, {least} or more")
+            raise after.refused(f"{name}={number!r} of lookup(...) is not a count", hint=f"give a whole number, {least} or more")
     timeout = _length(after, calls.timeout, "timeout", timedelta(microseconds=1))
     backoff = _length(after, calls.backoff, "backoff", timedelta(0))
     function, system = asked.function, ""
@@ -105,8 +105,8 @@ def _remote(after: StepPlace, asked: LookupArguments, keys: pa.Schema) -> Remote
 def _length(after: StepPlace, value: Any, name: str, least: timedelta) -> timedelta:
     if value is None or duration(value) < least:
         raise after.refused(
-            f"{name}={value!r} of lookup(...) is no length of time",
-            why="a call that hangs would stop the job, and an answer that is kept for ever would become wrong",
+            f"{name}={value!r} of lookup(...) is not a duration",
+            why="a call that hangs would stop the job, and an answer that is kept forever would become wrong",
             hint='such as timeout="10 seconds"; cache="0 seconds" asks again in every epoch',
         )
     return duration(value)

@@ -59,13 +59,13 @@ def _refuse_words(after: StepPlace, asked: MatchArguments) -> None:
     if asked.within is None:
         raise after.refused(
             f"match() of {after.node.name!r} has no within",
-            why="rows that may still become a match would be kept for ever",
+            why="rows that may still become a match would be kept forever",
             hint='say how far its first and last row may be apart: within="5 minutes"',
         )
     if asked.rows not in (ONE, ALL):
-        raise after.refused(f"rows={asked.rows!r} is not known", hint='"one" row a match, or "all" of its rows')
+        raise after.refused(f"rows={asked.rows!r} is not known", hint='"one" row per match, or "all" of its rows')
     if asked.skip not in (None, OTHERS):
-        raise after.refused(f"skip={asked.skip!r} is not known", hint='"others" passes over rows that do not fit; leave it out otherwise')
+        raise after.refused(f"skip={asked.skip!r} is not known", hint='"others" skips rows that do not fit; leave it out otherwise')
 
 
 def _refuse_names(after: StepPlace, asked: MatchArguments, scope: Scope) -> None:
@@ -87,7 +87,7 @@ def _refuse_names(after: StepPlace, asked: MatchArguments, scope: Scope) -> None
 
 
 def _goes_on(after: StepPlace, text: str, root: PatternPart, scope: Scope) -> After:
-    """The row from which the search goes on after a match."""
+    """The row from which the search continues after a match."""
     said = str(text).lower().split()
     if said in (PAST_LAST.split(), NEXT_ROW.split()):
         return After(" ".join(said))

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.core.columns.names import Names, listed
 from headrace.plan.building.step_place import StepPlace
-from headrace.plan.nodes import Node, column
+from headrace.plan.nodes import Node, column, told_apart
 from headrace.plan.plan import Sink, View
 from headrace.plan.sinks import check_target, folding_key
 from headrace.plan.tables.latest import ToTable
@@ -18,8 +18,8 @@ def view(after: StepPlace, name: str, key: Names) -> View:
     if not keys:
         raise after.refused(
             f"view {name!r}: nothing tells the records of {after.node.name!r} apart",
-            why="a view has one row a key",
-            hint='make it a table first: stream.to_table(key="...")',
+            why="a view has one row per key",
+            hint=told_apart(after.node) if after.node.changes else 'make it a table first: stream.to_table(key="...")',
         )
     for part in keys:
         column(after.node, part, f"key of view {name!r}")
@@ -40,4 +40,4 @@ def _latest(after: StepPlace, key: tuple[str, ...]) -> Node:
     if after.node.keys and set(after.node.keys) <= set(key):
         return after.node
     # Records of one key are on many shards: one shard must decide which is the latest.
-    return ToTable(after.called("table"), after.columns, after.at, after.node, key, None)
+    return ToTable(after.called("table"), after.columns, after.at, after.node, None, key)

@@ -14,7 +14,7 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import data_type, type_name
 from headrace.plan.building.functions import refuse_arity
 from headrace.plan.building.step_place import StepPlace, refuse_twice
-from headrace.plan.nodes import Node, Source, upstream
+from headrace.plan.nodes import Node, upstream
 from headrace.plan.scoring import VERSION, Model, OnnxFile, Score, ScoreByTable, Scorer
 
 
@@ -53,14 +53,14 @@ def _by_table(after: StepPlace, models: Node, version: str | None, taken: tuple[
     columns = pa.schema([*after.columns, output, *versions])
     refuse_twice(columns, after.at)
     # Records of one key stay in their order; where a stream has none, they are spread by what the model sees.
-    keys = next((one.key for one in upstream(after.node) if isinstance(one, Source)), ())
+    keys = next((source.key for one in upstream(after.node) if (source := one.declared_stream)), ())
     by = keys if keys and set(keys) <= set(after.columns.names) else taken
     return ScoreByTable(after.called("score"), columns, after.at, after.node, models, by, taken, output, version or "")
 
 
 def _output(after: StepPlace, asked: ScoreArguments) -> pa.Field:
     if not isinstance(asked.output, str) or not asked.output:
-        raise after.refused(f"output={asked.output!r} is no name for the score", hint='output="score"')
+        raise after.refused(f"output={asked.output!r} is not a name for the score", hint='output="score"')
     return pa.field(asked.output, data_type(asked.returns))
 
 

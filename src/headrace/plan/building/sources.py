@@ -75,7 +75,7 @@ def _refuse_watermarks(node: Source) -> None:
         return
     if node.watermark is not None and not isinstance(node.watermark, Bounded | LossBudget):
         raise PlanError(
-            f"watermark={node.watermark!r} of stream {node.name!r} is no watermark",
+            f"watermark={node.watermark!r} of stream {node.name!r} is not a watermark",
             hint='say how late records may be: watermark=hr.bounded("30 seconds")',
             where=node.where,
         )

@@ -55,7 +55,7 @@ def flat_map(after: StepPlace, array: str, into: Any) -> Explode:
 
 def transform(after: StepPlace, function: Callable[[Any], Any], columns: pa.Schema | None) -> Transform:
     if not callable(function):
-        raise after.refused(f"transform({function!r}) is no function", hint="give one from a DataFrame to a DataFrame")
+        raise after.refused(f"transform({function!r}) is not a function", hint="give one from a DataFrame to a DataFrame")
     refuse_arity(function, ("frame",), f"transform(...) of {after.node.name!r}", after.at)
     return Transform(after.called("transform"), after.columns if columns is None else columns, after.at, after.node, function)
 

@@ -71,8 +71,8 @@ def refuse_a_time_that_was_replaced(node: Node) -> None:
 
 def _ways(node: Node) -> Iterator[tuple[Source, list[Node]]]:
     """The sources behind a step, up to the next one with state, each with the steps on the way."""
-    if isinstance(node, Source):
-        yield node, []
+    if node.declared_stream:
+        yield node.declared_stream, []
     elif not node.stateful and not node.opaque:
         for before in node.inputs:
             yield from ((source, [node, *steps]) for source, steps in _ways(before))

@@ -8,7 +8,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.core.promise import Takes
 from headrace.plan.checks.nondeterministic import nondeterministic_expressions, nondeterministic_results
-from headrace.plan.nodes import Node, upstream
+from headrace.plan.nodes import Node, told_apart, upstream
 from headrace.plan.sinks import Target
 from headrace.plan.windows.emit import RETRACTING
 
@@ -35,9 +35,9 @@ def refuse_what_cannot_be_said_again(node: Node) -> None:
     changing += nondeterministic_results(node) if node.changes else []
     if changing:
         raise PlanError(
-            f"{node.name!r} evaluates {changing[0]!r}, which is another value each time, over results that change",
+            f"{node.name!r} evaluates {changing[0]!r}, which has a different value each time, over results that change",
             why="a retraction would differ from what was emitted, so that rows would stay or sums be wrong",
-            hint="evaluate it of the records before they are aggregated, or take the changes as facts first: .to_stream()",
+            hint="evaluate it over the records before they are aggregated, or take the changes as facts first: .to_stream()",
             where=node.where,
         )
 
@@ -46,9 +46,9 @@ def refuse_counting_what_is_restated(node: Node) -> None:
     found = next((before for before in node.inputs if before.restates), None)
     if found is not None and node.counts_each:
         raise PlanError(
-            f"{node.name!r} over {found.name!r}, whose panes say again what earlier ones said",
+            f"{node.name!r} over {found.name!r}, whose panes repeat the content of earlier ones",
             why="a record would be counted once for each pane it is in, and a pane that is filtered out would leave an older one in place",
-            hint='mode="retracting", which takes earlier panes back, or mode="discarding"',
+            hint='mode="retracting", which retracts earlier panes, or mode="discarding"',
             where=node.where,
         )
 
@@ -57,7 +57,7 @@ def refuse_changes_where_only_facts_fit(sink: str, node: Node, target: Target) -
     if node.changes and target.promise.takes is Takes.FACTS:
         raise PlanError(
             f"sink {sink!r} to {target}: results of {node.name!r} are replaced or retracted later",
-            why="it can only be added to, so its readers would keep what does not hold any more",
+            why="it can only be added to, so its readers would keep rows that are no longer valid",
             hint='take the changes as facts first: .to_stream(), or emit panes that stay: mode="discarding" or "accumulating"',
             where=node.where,
         )
@@ -84,7 +84,7 @@ def refuse_what_waits_over_all_time(node: Node) -> None:
         raise PlanError(
             f"{what} over {endless.name!r}, which is one window for all time",
             why="its results have the time of their last record, and come or are retracted long after the watermark has passed that",
-            hint="windows of a length in its place: hr.tumbling(...), or changes of a table as facts: group(...).agg(...).to_stream()",
+            hint="use windows that end: hr.tumbling(...), or changes of a table as facts: group(...).agg(...).to_stream()",
             where=node.where,
         )
 
@@ -121,7 +121,7 @@ def refuse_a_top_without_an_end(node: Node) -> None:
     (before,) = node.inputs
     if not before.keys:
         fact, why = "nothing tells its records apart", "one that is replaced could not be found"
-        hint = 'keep the columns of its key in every step before it, make it a table: .to_table(key), or ask for places: rank="rank"'
+        hint = told_apart(before) if before.changes else 'make it a table: .to_table(key), or ask for places: rank="rank"'
     elif not node.expires_with_window and _table_before(before) is None:
         fact, why = "its results never expire", "every one of them would be kept forever"
         hint = 'per="window" over windows of one length, a table first: .to_table(key), or the places of facts: rank="rank"'

@@ -8,7 +8,7 @@ from datetime import timedelta
 from headrace.core.durations import spelled
 from headrace.core.remarks import warn
 from headrace.plan.checks.nondeterministic import nondeterministic_expressions, nondeterministic_results
-from headrace.plan.nodes import Node, Source
+from headrace.plan.nodes import Node
 from headrace.plan.watermarks import Bounded
 
 # No usual delay of a record, and no usual error of a clock, is longer.
@@ -41,8 +41,8 @@ def warn_of_what_changes_from_call_to_call(node: Node) -> None:
     changing = [*nondeterministic_expressions(node), *nondeterministic_results(node)]
     if changing:
         warn(
-            f"{node.name!r} evaluates {changing[0]!r}, which is another value each time",
-            why="a replay, or an epoch that is done again, gives other results",
+            f"{node.name!r} evaluates {changing[0]!r}, which has a different value each time",
+            why="a replay, or an epoch that is repeated, gives other results",
             hint="take it from the record: let the sender write the time or the number into a column",
             where=node.where,
         )
@@ -52,7 +52,7 @@ def warn_of_a_window_that_waits_for_the_end(node: Node) -> None:
     if node.endless and node.panes is not None and node.panes.early is None and node.panes.every is None:
         warn(
             f"{node.name!r} is one window for all time, and nothing is emitted before the input ends",
-            why="a job that runs on never ends its input",
+            why="the input of a running job never ends",
             hint='emit(early="10 seconds") or emit(every=1000), or a table that every record updates: group(..., ttl=).agg(...)',
             where=node.where,
         )
@@ -76,16 +76,17 @@ def warn_of_a_future_that_is_believed(node: Node) -> None:
     rule = node.rule
     if rule is not None and rule.max_ahead > _LONG:
         warn(
-            f"{node.name!r} believes times up to {spelled(rule.max_ahead)} ahead of the wall clock",
-            why="one record with a wrong time takes the watermark there, and everything that comes after it is late",
-            hint="leave max_ahead= to its hour, or to what clocks may really be wrong by: such a record is then a dead letter",
+            f"{node.name!r} accepts times up to {spelled(rule.max_ahead)} ahead of the wall clock",
+            why="one record with a wrong time moves the watermark there, and everything that comes after it is late",
+            hint="keep the default of an hour, or give the largest error that clocks may have: a record beyond it is a dead letter",
             where=node.where,
         )
 
 
 def warn_of_silence_that_stalls(nodes: Sequence[Node]) -> None:
     waited_for = {name for node in nodes if node.waits for name in _sources(node)}
-    sources = [node for node in nodes if isinstance(node, Source) and node.watermark is not None and node.name in waited_for]
+    declared = [source for node in nodes if (source := node.declared_stream) and source.name in waited_for]
+    sources = [source for source in declared if source.watermark is not None]
     for source in sources:
         assert source.watermark is not None
         several = source.partitions is not None and source.partitions > 1
@@ -95,13 +96,13 @@ def warn_of_silence_that_stalls(nodes: Sequence[Node]) -> None:
         warn(
             f"the watermark of {source.name!r} has no idle=",
             why=f"when {silent} falls silent, the watermark of the app waits for it, and no window emits any more",
-            hint='say after which silence it is not waited for: idle="1 minute"',
+            hint='say after how much silence it is ignored: idle="1 minute"',
             where=source.where,
         )
 
 
 def _sources(node: Node) -> Iterator[str]:
-    if node.declared:
+    if node.declared_stream:
         yield node.name
     for before in node.inputs:
         yield from _sources(before)

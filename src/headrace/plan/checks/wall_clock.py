@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import Node
+from headrace.plan.nodes import Node, facts_first
 from headrace.plan.windows.emit import Emit
 
 
@@ -30,7 +30,7 @@ def refuse_lateness_of_the_wall_clock(node: Node) -> None:
     changing = next((before for before in node.inputs if before.changes or before.restates), None)
     if changing is not None:
         fact, why = f"over {changing.name!r}, whose results change", "a retraction comes at another time than what it retracts"
-        hint = "take the changes as facts first: .to_stream(), or use windows in event time"
+        hint = f"{facts_first(changing)}, or use windows in event time"
     elif emit != Emit(every=emit.every, mode=emit.mode):
         fact, why = "with early= or until=", "nothing is late by the wall clock, and nothing happens between two epochs"
         hint = "leave them out; every= and mode= may stay"

@@ -41,7 +41,7 @@ def digest(*parts: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """What a value is, as a text."""
+    """A value as text, the same for equal values."""
     return _CanonicalWriter().written(value)
 
 

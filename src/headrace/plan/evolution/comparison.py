@@ -105,7 +105,7 @@ class _Comparison:
         return Decisions(decisions, self._states, self._dropped, tuple(self._snapshots), tuple(self._emptied))
 
     def _match(self) -> None:
-        """Find for each step the state that it can go on with: its own, or that of a step that computes the same."""
+        """Find for each step the state that it can continue with: its own, or that of a step that computes the same."""
         for step in self._after.steps:
             alike = [one for one in self._before.steps if _covers(one, step)]
             alike.sort(
@@ -122,12 +122,12 @@ class _Comparison:
             return self._kept(step, next(one for one in self._before.steps if one.name == self._states[step.name]))
         former = next((one for one in self._before.steps if self._is_former(one, step)), None)
         if former is None:
-            return Decision("step", step.addresses[0], REBUILD, "it is new, and its state would lack all that was read so far")
+            return Decision("step", step.addresses[0], REBUILD, "it is new: its state would lack everything that was read so far")
         parts = [_WORDS.get(part, part) for part in {**former.parts, **step.parts} if former.parts.get(part) != step.parts.get(part)]
         added = [text for name, text in step.aggregates.items() if name not in former.aggregates]
         gone = [text for name, text in former.aggregates.items() if name not in step.aggregates]
         why = [f"{', '.join(parts)} changed"] if parts else []
-        why += [f"{', '.join(added)} is new, and its state would lack all that was read so far"] if added and not parts else []
+        why += [f"{', '.join(added)} is new: its state would lack everything that was read so far"] if added and not parts else []
         why += [f"{', '.join(gone)} cannot be dropped where records are kept one by one"] if gone and not added and not parts else []
         return Decision("step", step.addresses[0], REBUILD, "; ".join(why))
 
@@ -143,10 +143,10 @@ class _Comparison:
                 continue
             if name == CODE:
                 why.append("the code of a function changed")
-                differs = "what the former code made stays as it is"
+                differs = "results of the earlier code stay"
             else:
                 why.append(f"{name} {before.tunable.get(name)} is now {value}")
-                differs = f"what expired by the former {name} stays away, and what did not is there"
+                differs = f"rows that expired by the former {name} do not come back, and the others are there"
         return Decision("step", step.addresses[0], KEEP, "; ".join(why), differs)
 
     def _former(self, step: StepIdentity) -> StepIdentity | None:
@@ -175,7 +175,7 @@ class _Comparison:
                 found.append(Decision("stream", source.name, KEEP))
         names = {source.name for source in self._after.sources}
         gone = [source.name for source in self._before.sources if source.name not in names]
-        differs = "event time waits for it no more"
+        differs = "event time no longer waits for it"
         return found + [Decision("stream", name, DROP, "no view or sink needs it", differs) for name in gone]
 
     def _outputs(self) -> list[Decision]:
@@ -203,13 +203,13 @@ class _Comparison:
             return Decision(
                 output.kind, output.name, REBUILD, f"{words} changed; give the view another name, and it begins with the next epoch"
             )
-        return Decision(output.kind, output.name, KEEP, f"{words} changed", "what was written before stays as it is")
+        return Decision(output.kind, output.name, KEEP, f"{words} changed", "earlier results stay as they are")
 
     def _new(self, output: OutputIdentity, why: str) -> Decision:
         if output.table:
             self._snapshots.append(output.name)
             return Decision(output.kind, output.name, NEW, f"{why}it begins with all live rows of its table")
-        return Decision(output.kind, output.name, NEW, f"{why}it begins with the next epoch", "what came before is not in it")
+        return Decision(output.kind, output.name, NEW, f"{why}it begins with the next epoch", "earlier results are not in it")
 
 
 def _covers(before: StepIdentity, after: StepIdentity) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from headrace.core.durations import spelled
 from headrace.plan.evolution.canonical import digest
-from headrace.plan.evolution.fingerprints import TUNABLE, Fingerprints
-from headrace.plan.nodes import Node, Source, upstream
+from headrace.plan.evolution.fingerprints import Fingerprints
+from headrace.plan.nodes import TUNABLE, Node, Source, upstream
 from headrace.plan.plan import Output, Plan
 
 Parts = Mapping[str, str]

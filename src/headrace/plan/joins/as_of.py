@@ -12,8 +12,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.joins.lookup import refuse_another_key
-from headrace.plan.nodes import Node, StateSummary
-from headrace.plan.tables.latest import ToTable
+from headrace.plan.nodes import Node, StateSummary, facts_first
 
 # A record is corrected when the watermark is behind the moment by this much.
 _TICK = timedelta(microseconds=1)
@@ -26,7 +25,7 @@ class AsOfJoin(Join):
     The right side is the stream that `table` has the latest records of: versions that come late are none of the table's changes.
     """
 
-    table: ToTable
+    table: Node
     moment: str
     history: timedelta
     early: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ class AsOfJoin(Join):
             raise PlanError(
                 f"{self.said} as of a time: results of {changing.name!r} are replaced or retracted later",
                 why="a result that is retracted may be beyond the history by then",
-                hint="take the changes as facts first: .to_stream()",
+                hint=facts_first(changing),
                 where=self.where,
             )
         self._refuse_records_that_look_alike()
@@ -90,7 +89,7 @@ class AsOfJoin(Join):
 
     @property
     def does(self) -> str:
-        ttl = f", each for {spelled(self.table.ttl)}" if self.table.ttl is not None else ""
+        ttl = f", each for {spelled(self.table.expires_after)}" if self.table.expires_after is not None else ""
         early = ", answered at once and corrected" if self.early else ""
         return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}{early}"
 
@@ -98,7 +97,7 @@ class AsOfJoin(Join):
     def state_summary(self) -> StateSummary:
         return StateSummary(
             f"records that wait for the watermark{', each with its early answer' if self.early else ''}, and the versions of each key",
-            f"versions until {spelled(self.history)} after the next one, the last of a key for ever",
+            f"versions until {spelled(self.history)} after the next one, the last of a key forever",
         )
 
     def _refuse_records_that_look_alike(self) -> None:
@@ -123,13 +122,13 @@ class AsOfJoin(Join):
             raise PlanError(f"history of {self.said} is negative", hint='history="7 days"', where=self.where)
 
 
-def versioned(table: Node, at: str | None) -> ToTable:
-    """A table whose versions are known: the latest records of a stream of facts."""
-    if isinstance(table, ToTable) and not table.input.changes and not table.input.restates:
-        return table
+def versions_of(table: Node, at: str | None) -> Node:
+    """The stream of facts whose latest records a table has."""
+    if table.versions is not None:
+        return table.versions
     raise PlanError(
         f"as_of() of {table.name!r}, whose versions are not facts of a stream",
-        why="a version that comes out of order changes nothing of the table, and would be missing",
-        hint="ask the table itself, with all other steps before it: stream.where(...).to_table(key).as_of(...)",
+        why="a version that arrives out of order does not change the table, and would be missing",
+        hint="use the table itself, and put other steps before it: stream.where(...).to_table(key).as_of(...)",
         where=at,
     )

@@ -9,7 +9,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import Typed
 from headrace.plan.joins.join import INNER, KINDS, LEFT, Join
-from headrace.plan.nodes import Node, StateSummary
+from headrace.plan.nodes import Node, StateSummary, facts_first
 
 ALL_MATCHES, FIRST, LAST = "all", "first", "last"
 
@@ -62,9 +62,12 @@ class IntervalJoin(Join):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        left, right = self.sides.left.keys, self.sides.right.keys
-        shown = self.sides.shown
-        return tuple(dict.fromkeys((*left, *(shown[name] for name in right)))) if left and right else ()
+        """Those of both sides. In a full join, columns that are compared do not tell a left row without a match from a right one."""
+        sides = self.sides
+        left, right = sides.left.keys, sides.right.keys
+        found = tuple(dict.fromkeys((*left, *(sides.shown[name] for name in right)))) if left and right else ()
+        alike = sides.keeps_left and sides.keeps_right and set(found) <= set(sides.left_on)
+        return () if alike else found
 
     @property
     def does(self) -> str:
@@ -99,7 +102,7 @@ class IntervalJoin(Join):
         if untimed is not None:
             raise PlanError(
                 f"{self.said}: {untimed.name!r} has no watermark",
-                why="rows that wait for a match could never be let go",
+                why="rows that wait for a match could never be removed",
                 hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
                 where=self.where,
             )
@@ -111,9 +114,20 @@ class IntervalJoin(Join):
 
 
 def _changing(node: Node, join: Join) -> PlanError:
+    first = _first_that_changes(node)
+    # Without its triggers, a window behind late results would still correct its own.
+    triggers = first.panes.triggers if first.panes is not None and not any(before.lateness for before in first.inputs) else ()
+    left_out = [f"leave out {' and '.join(f'{name}=' for name in triggers)} of {first.name!r}"] if triggers else []
+    tables = "join two tables: .to_table(key) of each, then .join(...)"
     return PlanError(
         f"{join.said} within a time: results of {node.name!r} are replaced or retracted later",
         why="what they were joined with may be forgotten by then",
-        hint="take the changes as facts first: .to_stream(), leave out until= before it, or join two tables: .join(...)",
+        hint=", ".join([facts_first(node), *left_out, f"or {tables}"]),
         where=join.where,
     )
+
+
+def _first_that_changes(node: Node) -> Node:
+    """The earliest step whose results are replaced or retracted, of those that a node reads them from."""
+    before = next((one for one in node.followed if one.changes or one.restates), None)
+    return node if before is None else _first_that_changes(before)

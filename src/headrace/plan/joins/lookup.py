@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
-from headrace.plan.nodes import Node, StateSummary
+from headrace.plan.nodes import Node, StateSummary, facts_first
 
 SNAPSHOT = "snapshot"
 
@@ -34,8 +34,8 @@ class TableLookup(Join):
         if self.sides.left.changes or self.sides.left.restates:
             raise PlanError(
                 f"{self.said}: results of {self.sides.left.name!r} are replaced or retracted later",
-                why="what is retracted would be joined with another row of the table than what was emitted",
-                hint="take the changes as facts first: .to_stream(), or make it a table: .to_table(key)",
+                why="a retraction could be joined with another row of the table than the result that it retracts",
+                hint=f"{facts_first(self.sides.left)}, or make it a table: .to_table(key)",
                 where=self.where,
             )
 

@@ -13,7 +13,7 @@ from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT
-from headrace.plan.nodes import StateSummary, Step
+from headrace.plan.nodes import StateSummary, Step, facts_first
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class RemoteLookup(Step):
         if self.input.changes or self.input.restates:
             raise PlanError(
                 f"lookup of {self.input.name!r}, whose results change",
-                why="the answer need not be the same again when a result is retracted",
-                hint="take the changes as facts first: .to_stream()",
+                why="the answer may be another one when a result is retracted",
+                hint=facts_first(self.input),
                 where=self.where,
             )
 
@@ -101,6 +101,11 @@ class RemoteLookup(Step):
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         return (self.remote.function,)
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """What is asked for; the code that asks may change, and how it is called."""
+        return {"on": self.on, "returns": self.returns, "how": self.how}
 
     @property
     def gathers(self) -> bool:

@@ -14,24 +14,16 @@ class TableJoin(Join):
     """The rows of two tables with equal columns, by key, by foreign key or many to many. A change of either retracts what it replaces."""
 
     unbounded: bool
-    """Whether it was said that rows may be kept for ever."""
+    """Whether it was said that rows may be kept forever."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.refuse_hows(KINDS)
-        nameless = next((node for node in self.inputs if not node.keys), None)
-        if nameless is not None:
-            raise PlanError(
-                f"{self.said}: nothing tells the rows of {nameless.name!r} apart",
-                why="a row that is replaced could not be found",
-                hint="keep the columns of its key in every step before it, or make it a table: .to_table(key)",
-                where=self.where,
-            )
         endless = next((node for node in self.inputs if not _expires(node)), None)
         if endless is not None and not self.unbounded:
             raise PlanError(
-                f"{self.said} has no ttl, and rows of {endless.name!r} are kept for ever",
-                why="its state would grow with every new key, for ever",
+                f"{self.said} has no ttl, and rows of {endless.name!r} are kept forever",
+                why="its state would grow with every new key, forever",
                 hint='bound the table: .to_table(key, ttl="30 days"), or spell out ttl=None if the keys are few',
                 where=self.where,
             )

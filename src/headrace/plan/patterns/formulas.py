@@ -264,7 +264,7 @@ class _FormulaReader:
             raise PlanError(
                 f"{self._text!r} needs Spark to be evaluated",
                 why=f"rows are matched without it, and {typed.reason}",
-                hint="compute it into a column before the match, or behind it of its measures: with_columns(...)",
+                hint="compute it into a column before the match, or from its measures after it: with_columns(...)",
                 where=self._scope.where,
             )
 

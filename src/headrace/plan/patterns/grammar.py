@@ -41,7 +41,7 @@ def permuted(parts: tuple[PatternPart, ...]) -> PatternPart:
 class _PatternReader:
     def __init__(self, text: str, where: str | None) -> None:
         if not isinstance(text, str):
-            raise PlanError(f"pattern={text!r} is no pattern", hint='write it as text: pattern="A{3,} B"', where=where)
+            raise PlanError(f"pattern={text!r} is not a pattern", hint='write it as text: pattern="A{3,} B"', where=where)
         self._text, self._where = text, where
         self._tokens = self._read()
         self._next = 0

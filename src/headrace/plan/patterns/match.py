@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
-from headrace.plan.nodes import FactsOnly, StateSummary, Step
+from headrace.plan.nodes import FactsOnly, KeyedStep, StateSummary
 from headrace.plan.patterns.formulas import Formula
 from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
@@ -25,7 +24,7 @@ PLACES = pa.list_(
 
 @dataclass(frozen=True)
 class After:
-    """Where the search goes on after a match; `variable` is whose first or last row it is."""
+    """The place where the search continues after a match; `variable` is whose first or last row it is."""
 
     kind: str
     variable: str | None = None
@@ -72,12 +71,9 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Match(Step):
+class Match(KeyedStep):
     """The matches of a pattern by key: one row each, or all rows of each, with measures and the places of their events."""
 
-    stateful: ClassVar[bool] = True
-
-    by: tuple[str, ...]
     pattern: Pattern
     measures: tuple[tuple[str, Formula], ...]
     after: After
@@ -92,24 +88,12 @@ class Match(Step):
         return ()
 
     @property
-    def keyed_by(self) -> tuple[str, ...]:
-        return self.by
-
-    @property
     def waits(self) -> bool:
-        return True
-
-    @property
-    def counts_each(self) -> bool:
         return True
 
     @property
     def facts_only(self) -> FactsOnly:
         return FactsOnly("patterns among", "a result that is retracted was part of matches already")
-
-    @property
-    def gathers(self) -> bool:
-        return True
 
     @property
     def does(self) -> str:
@@ -147,7 +131,7 @@ class Match(Step):
     def _refuse_absence(self) -> None:
         if _begins_with_absence(self.pattern.root):
             raise PlanError(
-                f"pattern {self.pattern.text!r} begins with what must not come",
+                f"pattern {self.pattern.text!r} begins with an absence",
                 why="a match begins with a row, and the time of the match with it",
                 hint="begin with a variable: A !B",
                 where=self.where,
@@ -156,16 +140,16 @@ class Match(Step):
             said = "$" if part.name is None else f"!{part.name}"
             if behind and part.name is None:
                 raise PlanError(
-                    f"pattern {self.pattern.text!r} goes on behind $",
+                    f"pattern {self.pattern.text!r} continues after $",
                     why="no row of the key follows it",
                     hint="$ is the end of a pattern",
                     where=self.where,
                 )
             if behind and not self.pattern.relaxed:
                 raise PlanError(
-                    f"{said} stands between rows of the pattern {self.pattern.text!r}",
+                    f"{said} is between rows of the pattern {self.pattern.text!r}",
                     why="the next row follows directly, so that nothing can come in between",
-                    hint='let other rows be passed over: skip="others"; or put it at the end',
+                    hint='skip other rows: skip="others"; or put it at the end',
                     where=self.where,
                 )
 

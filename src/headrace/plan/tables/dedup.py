@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import FactsOnly, StateSummary, Step
+from headrace.plan.nodes import FactsOnly, KeyedStep, StateSummary
 
 
 @dataclass(frozen=True)
-class Dedup(Step):
+class Dedup(KeyedStep):
     """Only the first record of a key within `ttl` of event time; the others are duplicates. Without `ttl`, only the first ever."""
 
-    stateful: ClassVar[bool] = True
-
-    by: tuple[str, ...]
     ttl: timedelta | None
 
     @property
@@ -24,19 +20,11 @@ class Dedup(Step):
         return self.by if self.ttl is None else super().keys
 
     @property
-    def keyed_by(self) -> tuple[str, ...]:
-        return self.by
-
-    @property
     def expires_after(self) -> timedelta | None:
         return self.ttl
 
     @property
     def judges_lateness(self) -> bool:
-        return True
-
-    @property
-    def counts_each(self) -> bool:
         return True
 
     @property
@@ -48,15 +36,11 @@ class Dedup(Step):
         )
 
     @property
-    def gathers(self) -> bool:
-        return True
-
-    @property
     def does(self) -> str:
         return f"first record by {', '.join(self.by)}"
 
     @property
     def state_summary(self) -> StateSummary:
         if self.ttl is None:
-            return StateSummary("a row a key", "none: as many as there are keys")
-        return StateSummary("a row a key", f"{spelled(self.ttl)} after the last record of a key that went on")
+            return StateSummary("a row per key", "none: as many as there are keys")
+        return StateSummary("a row per key", f"{spelled(self.ttl)} after the last record of a key that passed")

@@ -1,28 +1,24 @@
-"""The table step of a plan, which keeps the latest record of each key, and the memory of such steps."""
+"""Tables with one row for each key: what all of them have in common, and the latest record of each key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import StateSummary, TableStep
+from headrace.plan.nodes import Node, StateSummary, TableStep
 
 
 @dataclass(frozen=True)
-class ToTable(TableStep):
-    """The latest record per key."""
+class RowPerKey(TableStep):
+    """A table with one row for each key; a key without records for `ttl` of event time expires."""
 
-    key: tuple[str, ...]
     ttl: timedelta | None
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return self.key
-
-    @property
-    def keyed_by(self) -> tuple[str, ...]:
-        return self.key
+        return self.keyed_by
 
     @property
     def expires_after(self) -> timedelta | None:
@@ -40,9 +36,8 @@ class ToTable(TableStep):
     def settles(self) -> timedelta | None:
         return self.ttl
 
-    @property
-    def does(self) -> str:
-        return f"latest record by {', '.join(self.key)}"
+    def constant(self, name: str) -> Any:
+        return self.input.constant(name)
 
     @property
     def snapshots(self) -> bool:
@@ -50,11 +45,24 @@ class ToTable(TableStep):
 
     @property
     def state_summary(self) -> StateSummary:
-        return row_a_key(self.ttl)
+        kept = "none: as many as there are keys" if self.ttl is None else f"{spelled(self.ttl)} after a key's last record"
+        return StateSummary("a row per key", kept)
 
 
-def row_a_key(ttl: timedelta | None) -> StateSummary:
-    """The memory of a step that keeps one row for each key until it has been silent for `ttl`."""
-    return StateSummary(
-        "a row a key", f"{spelled(ttl)} after a key's last record" if ttl is not None else "none: as many as there are keys"
-    )
+@dataclass(frozen=True)
+class ToTable(RowPerKey):
+    """The latest record per key."""
+
+    key: tuple[str, ...]
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
+    def versions(self) -> Node | None:
+        return None if self.input.changes or self.input.restates else self.input
+
+    @property
+    def does(self) -> str:
+        return f"latest record by {', '.join(self.key)}"

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
 
 from headrace.core.durations import spelled
-from headrace.plan.nodes import FactsOnly, StateSummary, Step
+from headrace.plan.nodes import FactsOnly, KeyedStep, StateSummary
 
 PREVIOUS = "previous_"
 
 
 @dataclass(frozen=True)
-class WithPrevious(Step):
+class WithPrevious(KeyedStep):
     """Each record, with columns of the previous record of its key in event time, if that is less than `ttl` before."""
 
-    stateful: ClassVar[bool] = True
-
-    by: tuple[str, ...]
     taken: tuple[str, ...]
     ttl: timedelta | None
 
     @property
     def ordered(self) -> bool:
         return True
-
-    @property
-    def keyed_by(self) -> tuple[str, ...]:
-        return self.by
 
     @property
     def expires_after(self) -> timedelta | None:
@@ -39,16 +31,8 @@ class WithPrevious(Step):
         return True
 
     @property
-    def counts_each(self) -> bool:
-        return True
-
-    @property
     def facts_only(self) -> FactsOnly:
         return FactsOnly("previous records of", "a result that is retracted was the previous one of others already")
-
-    @property
-    def gathers(self) -> bool:
-        return True
 
     @property
     def does(self) -> str:

@@ -35,7 +35,7 @@ class Calendar(Window):
         """Parse the words of a length: "1 hour", "1 day", "1 week", "1 month", "3 months", "1 year"."""
         found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
         if found is None:
-            raise PlanError(f"calendar({length!r}) is no unit of a calendar", hint='"1 hour", "1 day", "1 week", "1 month" or "1 year"')
+            raise PlanError(f"calendar({length!r}) is not a unit of a calendar", hint='"1 hour", "1 day", "1 week", "1 month" or "1 year"')
         count, unit = int(found[1]), found[2].lower()
         return cls("month", count * _MONTHS[unit], zone, offset) if unit in _MONTHS else cls(unit, count, zone, offset)
 
@@ -64,7 +64,7 @@ class Calendar(Window):
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         length = f"1 {self.unit}" if self.count == 1 else self._length
         more = f" and {spelled(kept)}" if kept else ""
-        return StateSummary(f"a row a key and {self._length}", f"{length}{more} behind the watermark")
+        return StateSummary(f"a row per key and {self._length}", f"{length}{more} behind the watermark")
 
     @property
     def _length(self) -> str:

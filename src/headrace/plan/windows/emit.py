@@ -36,16 +36,22 @@ class Emit:
             raise PlanError(f"mode={self.mode!r} is not known", hint=f"one of {', '.join(MODES)}")
         for name, length in (("early", self.early), ("late", self.late or None), ("until", self.until or None)):
             if length is not None and length <= _NOTHING:
-                raise PlanError(f"{name}={spelled(length)} is no time", hint="give a duration above zero")
+                raise PlanError(f"{name}={spelled(length)} is not a time", hint="give a duration above zero")
         if self.every is not None and not counts(self.every):
             raise PlanError(
-                f"every={self.every!r} is no number of records", hint='give a whole number above zero; a time is early="5 seconds"'
+                f"every={self.every!r} is not a number of records", hint='give a whole number above zero; a time is early="5 seconds"'
             )
 
     @property
     def again(self) -> bool:
         """Whether a window may emit more than one pane."""
-        return self.until > _NOTHING or self.early is not None or self.every is not None
+        return bool(self.triggers)
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The arguments by which a window emits more than one pane."""
+        asked = {"early": self.early is not None, "every": self.every is not None, "until": self.until > _NOTHING}
+        return tuple(name for name, given in asked.items() if given)
 
     @property
     def in_panes(self) -> bool:

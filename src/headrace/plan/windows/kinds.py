@@ -109,8 +109,8 @@ class Hopping(Window):
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         bound = f"{spelled(self.size + kept)} behind the watermark"
         if emit.in_panes or not self.in_panes:
-            return StateSummary("a row a key and window", bound)
-        return StateSummary(f"a row a key and pane of {spelled(self._pane)}", bound)
+            return StateSummary("a row per key and window", bound)
+        return StateSummary(f"a row per key and pane of {spelled(self._pane)}", bound)
 
     @property
     def in_panes(self) -> bool:
@@ -153,7 +153,7 @@ class Session(Window):
         return self.gap
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
-        return StateSummary("a row a key and session", f"{spelled(self.gap + kept)} after its last record")
+        return StateSummary("a row per key and session", f"{spelled(self.gap + kept)} after its last record")
 
     def __str__(self) -> str:
         return f"session with gap {spelled(self.gap)}"
@@ -168,7 +168,7 @@ class Global(Window):
     corrected: ClassVar[bool] = False
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
-        return StateSummary("a row a key", "none: as many as there are keys")
+        return StateSummary("a row per key", "none: as many as there are keys")
 
     def __str__(self) -> str:
         return "global"
@@ -182,12 +182,14 @@ class Custom(Window):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise PlanError(f"custom({self.function!r}) is no function", hint="give one from event times to the starts and ends of windows")
+            raise PlanError(
+                f"custom({self.function!r}) is not a function", hint="give one from event times to the starts and ends of windows"
+            )
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
         """The function alone knows how long a window is."""
         more = f" and {spelled(kept)}" if kept else ""
-        return StateSummary("a row a key and window", f"the end of its window{more} behind the watermark")
+        return StateSummary("a row per key and window", f"the end of its window{more} behind the watermark")
 
     def __str__(self) -> str:
         return f"windows of {getattr(self.function, '__qualname__', type(self.function).__name__)}"
@@ -222,7 +224,7 @@ class Sliding(Window):
         return RefusedPanes("a sliding window has no early pane", why, "emit(until=...) alone")
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
-        return StateSummary("a row a key and event time", f"{spelled(self.length + kept)} behind the watermark")
+        return StateSummary("a row per key and event time", f"{spelled(self.length + kept)} behind the watermark")
 
     def __str__(self) -> str:
         return f"sliding {spelled(self.length)}"
@@ -260,7 +262,7 @@ class Count(Window):
         return RefusedPanes("a count window emits when it is full", "the places in it are given away then", "leave out emit(...)")
 
     def state_summary(self, kept: timedelta, emit: Emit) -> StateSummary:
-        return StateSummary("records ahead of the watermark, a count a key and its open window", "none: as many as there are keys")
+        return StateSummary("records ahead of the watermark, a count per key and open window", "none: as many as there are keys")
 
     def __str__(self) -> str:
         return f"{self.records} records" if self.every == self.records else f"{self.records} records every {self.every}"

@@ -82,7 +82,7 @@ def is_nan(site: Site, terms: tuple[Term, ...]) -> Term:
 
 @rule("raise_error", arguments=1)
 def refusal(site: Site, terms: tuple[Term, ...]) -> Term:
-    """A fault wherever it is evaluated; it has no value, so it takes the type of the branches beside it."""
+    """A fault wherever it is evaluated; it has no value, so it takes the type of the other branches."""
     said = site.literal(terms[0], "a text")
     return site.apply(kinds.NULL, options=(str(said.value),), nullable=True)
 
