@@ -176,6 +176,28 @@ class OperatorSpec(Protocol):
         ...
 
 
+@runtime_checkable
+class Upserting(OperatorSpec, Protocol):
+    """An operator whose rows replace each other by key, so that a replaced row need not be retracted for those who know."""
+
+    def with_upserts(self) -> OperatorSpec:
+        """The same operator; it retracts only rows that no other replaces."""
+        ...
+
+
+@runtime_checkable
+class ByWallClock(OperatorSpec, Protocol):
+    """An operator whose windows end by the clock of epochs."""
+
+    def last_end(self, clock: int) -> int:
+        """The end of the last window that contains a record taken in at this moment."""
+        ...
+
+    def next_end(self, clock: int) -> int:
+        """The first end of a window after this moment."""
+        ...
+
+
 class Spec(Entrance, OperatorSpec, Protocol):
     """An operator with one input, which is its own entrance."""
 

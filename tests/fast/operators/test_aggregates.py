@@ -199,7 +199,7 @@ class Geometric(Aggregate):
 
 
 class Widest(Aggregate):
-    """The longest step between two neighbours: its state is a list."""
+    """The longest step between two neighbors: its state is a list."""
 
     state: ClassVar = {"values": "array<int>"}
     returns = "int"

@@ -1,4 +1,4 @@
-"""How late records come, and the bound that keeps to a loss budget."""
+"""The lateness of records, and the bound that keeps to a loss budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sketches keep to their stated error, whatever the batches, and to the same hashes for ever."""
+"""Sketches keep to their stated error, whatever the batches, and to the same hashes forever."""
 
 from __future__ import annotations
 

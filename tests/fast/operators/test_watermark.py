@@ -1,4 +1,4 @@
-"""How far event time has come: several partitions, several streams, and silence."""
+"""The progress of event time: several partitions, several streams, and silence."""
 
 from __future__ import annotations
 

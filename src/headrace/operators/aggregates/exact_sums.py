@@ -6,7 +6,7 @@ A float is split at the point, and both halves are summed as integers of 128 bit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,8 @@ _LEAST, _MOST = 2.0**-38, 2.0**90
 _SCALE = 2**90
 # Three times as many bits are after the point; sums of this many numbers with that many bits fit into the 53 bits of a float.
 _BITS, _MANY = 30, 2**22
+# So few sums are quicker one by one than by a query.
+_FEW = 256
 
 
 def parts(signed: bool) -> tuple[str, ...]:
@@ -61,8 +63,7 @@ def dense(values: np.ndarray, chosen: np.ndarray | None, groups: NumberedGroups)
 def total(aggregate: EvaluatedCall) -> pl.Expr:
     """The sum, rounded once where all of it was exact and it is less than 2**89."""
     whole, fraction, rest = (pl.col(aggregate.part(part)) for part in ("whole", "fraction", "rest"))
-    carry = fraction.truncdiv(number(_SCALE))
-    found = _rounded(whole + carry, fraction - carry * number(_SCALE)) + rest
+    found = pl.map_batches([whole, fraction], _summed, return_dtype=pl.Float64(), is_elementwise=True) + rest
     if not aggregate.signed:
         return found
     nans, highest, lowest = (pl.col(aggregate.part(part)) > 0 for part in ("nans", "highest", "lowest"))
@@ -72,6 +73,23 @@ def total(aggregate: EvaluatedCall) -> pl.Expr:
         .when(lowest).then(float("-inf"))
         .otherwise(found)
     )  # fmt: skip
+
+
+def _summed(halves: Sequence[pl.Series]) -> pl.Series:
+    """The sum of both halves of each number, rounded once."""
+    if len(halves[0]) > _FEW:
+        whole, fraction = pl.col("whole"), pl.col("fraction")
+        carry = fraction.truncdiv(number(_SCALE))
+        frame = pl.DataFrame([half.alias(name) for half, name in zip(halves, ("whole", "fraction"), strict=True)])
+        return frame.select(_rounded(whole + carry, fraction - carry * number(_SCALE)).alias(halves[0].name)).to_series()
+    pairs = zip(*(half.to_list() for half in halves), strict=True)
+    sums = [None if whole is None or fraction is None else _quotient(whole * _SCALE + fraction) for whole, fraction in pairs]
+    return pl.Series(halves[0].name, sums, dtype=pl.Float64)
+
+
+def _quotient(scaled: int) -> float:
+    """A number that is this many times 2**-90; from 2**89 on without its fraction."""
+    return scaled / _SCALE if abs(scaled) < _SCALE << 89 else float(abs(scaled) // _SCALE * (1 if scaled > 0 else -1))
 
 
 def _rounded(whole: pl.Expr, fraction: pl.Expr) -> pl.Expr:

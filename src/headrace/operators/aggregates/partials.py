@@ -17,7 +17,7 @@ from headrace.operators.aggregates.call import Accumulators, EvaluatedCall
 from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, quantiles
 from headrace.operators.aggregates.functions import user_functions as own
-from headrace.operators.aggregates.numbered_groups import NumberedGroups, doubtful, groups_of
+from headrace.operators.aggregates.numbered_groups import NumberedGroups, distinct, doubtful, groups_of
 from headrace.operators.changes import OP
 
 ROWS = "_rows"
@@ -57,7 +57,7 @@ def merged_duplicates(
     columns = [*by, *(extra or {}), *accumulators(aggregates)]
     several = doubtful(parts, by) if additive(aggregates) else None
     if several is None:
-        return merged(parts, by, aggregates, extra)
+        return parts[columns] if distinct(parts, by) else merged(parts, by, aggregates, extra)
     alone, others = parts[columns].filter(~several), parts.filter(several)
     return alone if others.is_empty() else pl.concat([alone, merged(others, by, aggregates, extra)])
 

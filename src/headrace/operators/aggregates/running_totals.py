@@ -31,12 +31,12 @@ class RunningTotals(OneState[KeyedState]):
         self._by = list(by)
         self._place = [*by, TIME]
         self._parts = accumulators(aggregates)
-        self._invertible = additive(aggregates)
+        self.invertible = additive(aggregates)
         self._rests = [name for aggregate in aggregates if (name := aggregate.part("rest")) in self._parts]
 
     def suit(self, partial: pl.DataFrame) -> bool:
         """Whether partial results can be subtracted again exactly."""
-        return self._invertible and all(partial.schema[name].is_integer() for name in self._parts if name not in self._rests)
+        return self.invertible and all(partial.schema[name].is_integer() for name in self._parts if name not in self._rests)
 
     def include(self, late: pl.DataFrame, store: Store) -> None:
         """Add late events that are still in the window to the totals."""

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from headrace.operators.nulls import nulls_of
+
 Kernel = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
@@ -54,8 +56,11 @@ def over_numbers(function: Callable[..., npt.NDArray[np.floating]], *inputs: pl.
             made = pl.Series(series[0].name, function(*(one.to_numpy() for one in series)), dtype=dtype)
         if not any(one.null_count() for one in series):
             return made
-        given = pl.all_horizontal([pl.lit(one).is_not_null() for one in series])
-        return pl.select(pl.when(given).then(made)).to_series().alias(series[0].name)
+        # A constant arrives as a single value.
+        missing = np.zeros(len(made), dtype=bool)
+        for one in series:
+            missing |= nulls_of(one)
+        return made.set(pl.Series(missing), None)
 
     columns = [one if isinstance(one, pl.Expr) else pl.lit(one, dtype=dtype) for one in inputs]
     return pl.map_batches(columns, run, return_dtype=dtype, is_elementwise=True)

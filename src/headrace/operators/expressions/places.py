@@ -31,9 +31,8 @@ def distance(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Seq
 def speed(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, Sequence[Fault]]:
     """The distance of two places over the time between them. At one moment it is 0 at one place and infinite at two."""
     latitude, longitude, at, other_latitude, other_longitude, later = (part.value for part in parts)
-    kilometers = over_numbers(great_circle_km, latitude, longitude, other_latitude, other_longitude, dtype=_DOUBLE)
     hours = (later.cast(pl.Int64) - at.cast(pl.Int64)).abs() / _HOUR
-    value = pl.when(hours > 0).then(kilometers / hours).when(kilometers > 0).then(pl.lit(math.inf)).when(kilometers == 0).then(pl.lit(0.0))
+    value = over_numbers(_kmh, latitude, longitude, other_latitude, other_longitude, hours, dtype=_DOUBLE)
     return value, _outside(term, [latitude, other_latitude], [longitude, other_longitude])
 
 
@@ -66,8 +65,13 @@ def great_circle_km(latitude: Numbers, longitude: Numbers, other_latitude: Numbe
     return np.asarray(2 * RADIUS_KM * np.arcsin(np.sqrt(share)))
 
 
+def _kmh(latitude: Numbers, longitude: Numbers, other_latitude: Numbers, other_longitude: Numbers, hours: Numbers) -> Numbers:
+    kilometers = great_circle_km(latitude, longitude, other_latitude, other_longitude)
+    return np.where(hours > 0, kilometers / hours, np.where(kilometers > 0, math.inf, 0.0))
+
+
 def _outside(term: Term, latitudes: Sequence[pl.Expr], longitudes: Sequence[pl.Expr]) -> list[Fault]:
-    """What is no place: NaN is neither below nor above anything."""
+    """True for what is not a place: NaN is neither below nor above anything."""
     return [
         *(fault(~one.is_between(-90, 90), "a latitude that is not from -90 to 90", term) for one in latitudes),
         *(fault(~one.is_between(-180, 180), "a longitude that is not from -180 to 180", term) for one in longitudes),

@@ -173,7 +173,7 @@ class AsOfJoined(SeveralStates):
 def _(node: AsOfJoin) -> Made:
     sides, history = node.sides, microseconds(node.history)
     lateness = microseconds(sides.right.lateness)
-    ttl = None if node.table.ttl is None else microseconds(node.table.ttl)
+    ttl = None if node.table.expires_after is None else microseconds(node.table.expires_after)
     ports = {
         LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, history)),
         RIGHT: Port(NewVersions(sides.right_on, tuple(sides.right.columns.names), lateness)),

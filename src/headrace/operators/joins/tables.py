@@ -45,7 +45,7 @@ class TableJoinSpec:
 
 @dataclass(frozen=True)
 class _Change:
-    """What an epoch does to one side: rows that cease to be, rows that come, and the keys of both, each once."""
+    """The changes of an epoch on one side: rows that are retracted, rows that are added, and the keys of both, each once."""
 
     gone: pl.DataFrame
     come: pl.DataFrame

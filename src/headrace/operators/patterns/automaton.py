@@ -16,7 +16,7 @@ ANY = -1
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row is matched: by the condition of a variable, by its number; `excluded` from what is shown."""
+    """A place of the pattern that takes a row: the number of the variable whose condition is tested; `excluded` from what is shown."""
 
     variable: int
     excluded: bool = False
@@ -202,7 +202,7 @@ class _PatternWriter:
 
 
 class _Closure:
-    """What comes next behind a step: everything that is reached without a row, each once, preferred ones first."""
+    """The successors of a step: everything that is reached without a row, each once, preferred ones first."""
 
     def __init__(self, steps: Sequence[_Step]) -> None:
         self._steps = steps

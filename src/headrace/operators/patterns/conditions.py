@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import polars as pl
@@ -40,18 +40,26 @@ class Conditions:
 
     def of_row(self, records: pl.DataFrame) -> tuple[pl.Series, pl.Series | None]:
         """The bits of records by themselves, and why they could not be told, null where they could."""
-        plain = {number: compiled_form(one.typed) for number, one in self._conditions() if one.fixed and not one.values}
-        unset = {*plain, *(number for number, one in self._conditions() if one.fixed and one.values)}
+        always, wanted = self._of_row
+        if not wanted:
+            return pl.Series(BITS, np.full(records.height, always)), None
+        found = records.select(wanted)
+        return found.get_column(BITS), found.get_column(REASON) if len(wanted) > 1 else None
+
+    @cached_property
+    def _of_row(self) -> tuple[int, list[pl.Expr]]:
+        """The bits that every record has; and those of each with the reason of what cannot be told, where they depend on the record."""
+        plain = {number: compiled_form(one.typed) for number, one in self._conditions if one.fixed and not one.values}
+        unset = {*plain, *(number for number, one in self._conditions if one.fixed and one.values)}
         always = sum(1 << number for number in range(len(self.pattern.variables)) if number not in unset)
         bits = [pl.when(one.value).then(pl.lit(1 << number, pl.Int64)).otherwise(0) for number, one in plain.items()]
         errors = [one.error for one in plain.values() if one.error is not None]
         total = reduce(lambda left, right: left + right, bits, pl.repeat(always, pl.len(), dtype=pl.Int64))
-        found = records.select(total.alias(BITS), (pl.coalesce(errors) if errors else pl.lit(None, pl.String)).alias(REASON))
-        return found.get_column(BITS), found.get_column(REASON) if errors else None
+        return always, [total.alias(BITS), *([pl.coalesce(errors).alias(REASON)] if errors else [])] if plain else []
 
     def over_rows(self, rows: pl.DataFrame, fresh: np.ndarray, within: int) -> tuple[pl.DataFrame, pl.Series | None]:
         """Rows by key and in their order, with the bits that depend on rows before, of the `fresh` ones; and why some cannot be told."""
-        looking = [(number, one) for number, one in self._conditions() if any(value.kind == PREVIOUS for value in one.values)]
+        looking = [(number, one) for number, one in self._conditions if any(value.kind == PREVIOUS for value in one.values)]
         if not looking and not self.pattern.anchored:
             return rows, None
         bits, errors, reasons = list[pl.Expr](), list[pl.Expr](), None
@@ -62,7 +70,7 @@ class Conditions:
             frame, faults = _beside(frame, [value for value in formula.values if value.kind == PREVIOUS], within)
             errors += faults
             if formula.fixed:
-                finish = compiled_form(formula.typed)
+                finish = self._finished[number]
                 frame = frame.with_columns(_full(finish.value).alias(f"_match true {number}"), *_error(finish, number))
                 bits.append(pl.when(pl.col(f"_match true {number}")).then(pl.lit(1 << number, pl.Int64)).otherwise(0))
                 errors += [] if finish.error is None else [pl.col(f"_match wrong {number}")]
@@ -75,23 +83,30 @@ class Conditions:
         frame = frame.with_columns(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
         return frame[rows.columns], reasons
 
+    @cached_property
     def _conditions(self) -> list[tuple[int, Formula]]:
         names = self.pattern.variables
         return [(names.index(name), formula) for name, formula in self.pattern.define]
 
+    @cached_property
+    def _finished(self) -> dict[int, Compiled]:
+        """The conditions that are the same for a row in every match, by the numbers of their variables."""
+        return {number: compiled_form(formula.typed) for number, formula in self._conditions if formula.fixed}
+
 
 def _beside(frame: pl.DataFrame, values: Sequence[Value], within: int) -> tuple[pl.DataFrame, list[pl.Expr]]:
     """Rows with values of rows before them, for the fresh ones; others have theirs already."""
-    errors = list[pl.Expr]()
+    errors, columns = list[pl.Expr](), dict[str, pl.Expr]()
     for value in values:
         assert value.row is not None
         name, compiled, there = value.placeholder, compiled_form(value.row), _before(value.offset, within)
         new = pl.when(there).then(_full(compiled.value).shift(value.offset))
         old = pl.when(pl.col("_match fresh")).then(new).otherwise(pl.col(name)) if name in frame.columns else new
-        wrong = [] if compiled.error is None else [pl.when(there).then(compiled.error.shift(value.offset)).alias(f"_match wrong {name}")]
-        frame = frame.with_columns(old.alias(name), *wrong)
-        errors += [pl.col(f"_match wrong {name}")] if wrong else []
-    return frame, errors
+        columns[name] = old
+        if compiled.error is not None:
+            columns[f"_match wrong {name}"] = pl.when(there).then(compiled.error.shift(value.offset))
+            errors.append(pl.col(f"_match wrong {name}"))
+    return frame.with_columns(column.alias(name) for name, column in columns.items()), errors
 
 
 def _before(offset: int, within: int) -> pl.Expr:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headrace.core.durations import spelled
 from headrace.operators.patterns.automaton import ANY, END, Automaton, Successor, automaton_of
+from headrace.plan.nodes import Node
 from headrace.plan.patterns.match import Match
 
 _BEGIN = "begin"
@@ -43,7 +44,12 @@ class Drawing:
         return "\n".join(line.rstrip() for line in lines)
 
 
-def drawing_of(node: Match) -> Drawing:
+def drawings_of(nodes: Iterable[Node]) -> list[Drawing]:
+    """The automata of the steps that match patterns."""
+    return [_drawing(node) for node in nodes if isinstance(node, Match)]
+
+
+def _drawing(node: Match) -> Drawing:
     """The automaton of a step."""
     return Drawing(node.name, str(node.pattern), _evaluated(node), tuple(_places(node)))
 

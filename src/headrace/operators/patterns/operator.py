@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from headrace.core.durations import microseconds
-from headrace.operators.aggregates.numbered_groups import key_numbers
 from headrace.operators.changes import TIME, added
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
-from headrace.operators.event_time.arrival_order import contents_of, placed, same_key
+from headrace.operators.event_time.arrival_order import contents_of, placed
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.key_join import key_join
+from headrace.operators.nulls import filled, nulls_of
 from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
 from headrace.operators.patterns.matcher import Matcher, Matches
 from headrace.operators.patterns.results import MatchResults, Shown
@@ -27,6 +26,7 @@ from headrace.operators.patterns.rows import SearchCursors, SearchRows
 from headrace.operators.patterns.serials import KEEP, SERIAL, Serials
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
+from headrace.operators.state.found_rows import distinct_keys
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.row_lookup import TimeSpan
 from headrace.operators.state.store import Store
@@ -38,7 +38,6 @@ from headrace.plan.patterns.match import ALL, After, Match, Pattern
 # moment, and the one at which the search has to be decided.
 FROM, STATE = "_match from", "_match state"
 COUNT, COUNTED, TOUCHED, DUE = "_match count", "_match counted", "_match touched", "_match due"
-_CURSOR = (FROM, KEEP, STATE, COUNT, COUNTED, TOUCHED, DUE)
 # With more rows than this, those of a key are looked up.
 _MANY = 20_000
 
@@ -115,116 +114,163 @@ class Matching(SeveralStates):
 
     def _searched(self, released: pl.DataFrame | None, due: pl.DataFrame | None, after: int, store: Store) -> Outcome:
         frame, known = self._gathered(released, due)
-        fresh = frame.get_column(SERIAL).is_null().to_numpy()
-        frame = frame.with_columns(pl.Series(SERIAL, self._serials.given(frame.get_column(SERIAL).to_numpy(), fresh)))
+        serials = frame.get_column(SERIAL)
+        fresh = nulls_of(serials)
+        frame = frame.with_columns(pl.Series(SERIAL, self._serials.given(filled(serials, 0), fresh)))
         frame, reasons = self._spec.conditions.over_rows(frame, fresh, self._within)
         rows = _rows(frame)
-        keys = _beside(frame[self._by][rows.begins], known, self._by)
-        cursors, old = self._opened(rows, keys, fresh, after)
+        known = known.of_numbers(frame.get_column(KEY).to_numpy()[rows.begins])
+        cursors, old = self._opened(rows, known, fresh)
         idle = np.flatnonzero(cursors.start < 0)
         matches = self._matcher.run(rows, cursors, (idle, rows.begins[idle] + old[idle]), after)
-        numbers, counts = self._numbers(matches, keys)
-        self._keep(rows, cursors, counts.hstack([keys.get_column(KEEP)]), fresh, store)
+        numbers, known = self._numbered(matches, known)
+        self._keep(rows, cursors, known, fresh, store)
         results = [self._results.of(matches, frame, numbers)] if len(matches.keys) else []
-        results += [self._results.failed(matches, keys, frame)] if matches.failed else []
+        results += [self._results.failed(matches, known.keys, frame)] if matches.failed else []
         bad = None
         if reasons is not None and reasons.null_count() < len(reasons):
             columns = (*self._spec.columns, PARTITION, OFFSET)
             bad = frame[list(columns)].with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return Outcome([added(result) for result in results], bad=bad)
 
-    def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, _KnownKeys]:
         """The rows of all keys that have new ones or whose time has expired, by key and in their order; and what is known of these keys."""
-        carried = [pl.lit(None, dtype(value.type)).alias(value.placeholder) for value in self._spec.conditions.carried]
-        parts = [] if released is None else [released.with_columns(pl.lit(None, pl.Int64).alias(SERIAL), *carried)]
-        known = None
+        keys, numbers = distinct_keys(pl.concat([frame[self._by] for frame in (released, due) if frame is not None]))
+        known, found = _KnownKeys.unknown(keys), None
         if self._cursors.size.rows:
-            asked = [frame[self._by] for frame in (released, due) if frame is not None]
-            known = self._cursors.find(pl.concat(asked).unique())
-        if known is not None:
-            mine = self._kept_of(known)
-            if mine is not None:
-                parts = [mine[parts[0].columns] if parts else mine, *parts]
-        frame = pl.concat(parts)
-        return self._in_order(frame.with_columns(pl.Series(KEY, key_numbers(frame, self._by)))), known
+            located = self._cursors.locate(keys)
+            found = located.found
+        parts = []
+        if found is not None:
+            known.learn(located.places, found)
+            mine = self._kept_of(found.hstack([pl.Series(KEY, located.places)]))
+            parts += [] if mine is None else [mine]
+        if released is not None:
+            kinds = {SERIAL: pl.Int64(), **{value.placeholder: dtype(value.type) for value in self._spec.conditions.carried}}
+            nothing = [pl.Series(name, [None], kind).new_from_index(0, released.height) for name, kind in kinds.items()]
+            parts.append(released.hstack([*nothing, pl.Series(KEY, numbers[: released.height])]))
+        frame = pl.concat([part[parts[-1].columns] for part in parts])
+        return self._in_order(frame), known
 
     def _kept_of(self, known: pl.DataFrame) -> pl.DataFrame | None:
-        """The rows that are kept for these keys. Nothing that is kept is from this epoch: what it adds is added at its end."""
+        """The rows that are kept for these keys, with their numbers. Nothing that is kept is from this epoch: that is added at its end."""
         # A lookup does not depend on the number of rows; with few, to look at all is quicker. Nulls are no key of a lookup.
         if self._kept.size.rows > _MANY and not any(known.get_column(name).null_count() for name in self._by):
             always = TimeSpan(np.full(known.height, -(2**61)), np.full(known.height, 2**61))
             found = self._kept.find(known[self._by], always)
             if found is None:
                 return None
-            return found.rows.filter(found.rows.get_column(SERIAL).to_numpy() >= known.get_column(KEEP).to_numpy()[found.places])
-        kept = self._kept.between(-(2**62), 2**62)
-        if kept is None:
-            return None
-        mine = key_join(kept, known[[*self._by, KEEP]], self._by, nulls_equal=True)
-        return mine.filter(mine.get_column(SERIAL) >= mine.get_column(KEEP)).drop(KEEP)
+            mine = found.rows.hstack([pl.Series(KEY, known.get_column(KEY).to_numpy()[found.places])])
+            first = known.get_column(KEEP).to_numpy()[found.places]
+        else:
+            kept = self._kept.between(-(2**62), 2**62)
+            if kept is None:
+                return None
+            mine = key_join(kept, known[[*self._by, KEEP, KEY]], self._by, nulls_equal=True)
+            first, mine = mine.get_column(KEEP).to_numpy(), mine[[*kept.columns, KEY]]
+        needed = mine.get_column(SERIAL).to_numpy() >= first
+        return mine if needed.all() else mine[np.flatnonzero(needed)]
 
     def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
         """By key, time, partition and offset; where these do not tell, by contents."""
-        order = [KEY, TIME, PARTITION, OFFSET]
-        ordered = frame.sort(order)
-        if not ordered.select(same_key(order).any()).item():
-            return ordered
+        columns = [filled(frame.get_column(name), -1) for name in (OFFSET, PARTITION, TIME, KEY)]
+        order = np.lexsort(columns)
+        tied = np.ones(max(len(order) - 1, 0), dtype=bool)
+        for column in columns:
+            ordered = column[order]
+            tied &= ordered[1:] == ordered[:-1]
+        if not tied.any():
+            return frame[order]
         contents = contents_of(self._spec.columns).alias("_match contents")
-        return frame.with_columns(contents).sort(*order, "_match contents").drop("_match contents")
+        return frame.with_columns(contents).sort(KEY, TIME, PARTITION, OFFSET, "_match contents").drop("_match contents")
 
-    def _opened(self, rows: SearchRows, keys: pl.DataFrame, fresh: np.ndarray, after: int) -> tuple[SearchCursors, np.ndarray]:
+    def _opened(self, rows: SearchRows, known: _KnownKeys, fresh: np.ndarray) -> tuple[SearchCursors, np.ndarray]:
         """The searches as they were, and how many rows of each key are not new."""
         cursors = SearchCursors.idle(len(rows.begins), -(2**62))
         old = np.add.reduceat((~fresh).astype(np.int64), rows.begins)
-        starts = keys.get_column(FROM).fill_null(-1).to_numpy()
-        passed = rows.frame.get_column(SERIAL).to_numpy() < np.repeat(starts, rows.ends - rows.begins)
-        opened = starts >= 0
+        passed = rows.frame.get_column(SERIAL).to_numpy() < np.repeat(known.start, rows.ends - rows.begins)
+        opened = known.start >= 0
         first = rows.begins + np.add.reduceat(passed.astype(np.int64), rows.begins)
         cursors.start[opened] = first[opened]
         cursors.at[opened] = (rows.begins + old)[opened]
-        cursors.state[opened] = self._matcher.searches.read(keys.get_column(STATE).filter(pl.Series(opened)))
+        cursors.state[opened] = self._matcher.searches.read(known.state[opened])
         cursors.limit[opened] = rows.times[first[opened]] + self._within
         return cursors, old
 
-    def _numbers(self, matches: Matches, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame]:
-        """The numbers of matches among those of their key, and the last number of each key. After a pause of `within` they begin anew."""
-        counts, moments = (keys.get_column(name).fill_null(null).to_numpy().copy() for name, null in ((COUNT, 0), (COUNTED, -(2**62))))
+    def _numbered(self, matches: Matches, known: _KnownKeys) -> tuple[np.ndarray, _KnownKeys]:
+        """The numbers of matches among those of their key, and keys with their last ones. After a pause of `within` they begin anew."""
         numbers = np.ones(len(matches.keys), np.int64)
-        if self._spec.numbered:
-            for place, (key, moment) in enumerate(zip(matches.keys.tolist(), matches.moments.tolist(), strict=True)):
-                counts[key] = numbers[place] = counts[key] + 1 if moment - moments[key] <= self._within else 1
-                moments[key] = moment
-        return numbers, keys[self._by].hstack([pl.Series(COUNT, counts), pl.Series(COUNTED, moments)])
+        if not self._spec.numbered:
+            return numbers, known
+        counts, moments = known.count.copy(), known.counted.copy()
+        for place, (key, moment) in enumerate(zip(matches.keys.tolist(), matches.moments.tolist(), strict=True)):
+            counts[key] = numbers[place] = counts[key] + 1 if moment - moments[key] <= self._within else 1
+            moments[key] = moment
+        return numbers, replace(known, count=counts, counted=moments)
 
-    def _keep(self, rows: SearchRows, cursors: SearchCursors, keys: pl.DataFrame, fresh: np.ndarray, store: Store) -> None:
+    def _keep(self, rows: SearchRows, cursors: SearchCursors, known: _KnownKeys, fresh: np.ndarray, store: Store) -> None:
         """Keep the rows of open searches and those that conditions of the next ones see, and where each search is."""
         opened, lookback = cursors.start >= 0, self._spec.conditions.lookback
         first = np.where(opened, cursors.start, rows.ends)
         first = np.maximum(np.minimum(first, rows.ends - lookback), rows.begins)
         serials = rows.frame.get_column(SERIAL).to_numpy()
-        new = fresh & (np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins))
-        if new.any():
-            self._kept.add(rows.frame[np.flatnonzero(new)].drop(KEY))
-        last, counts, counted = len(serials) - 1, keys.get_column(COUNT), keys.get_column(COUNTED).to_numpy()
+        new = np.flatnonzero(fresh & (np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins)))
+        if len(new):
+            self._kept.add(rows.frame[[name for name in rows.frame.columns if name != KEY]][new])
+        last = len(serials) - 1
         wanted = opened | (lookback > 0)
         if self._spec.numbered:
-            wanted = wanted | (counts.to_numpy() > 0)
-        known = keys.get_column(KEEP).is_not_null().to_numpy()
-        if not (wanted | known).any():
+            wanted = wanted | (known.count > 0)
+        if not (wanted | known.stored).any():
             return
         closed = pl.Series(~opened)
-        states = keys[self._by].hstack(
+        states = known.keys.hstack(
             [
                 pl.Series(FROM, serials[np.minimum(cursors.start, last)]).set(closed, None),
                 pl.Series(KEEP, np.where(first < rows.ends, serials[np.minimum(first, last)], self._serials.next)),
                 self._matcher.searches.written(np.where(opened, cursors.state, -1)).alias(STATE),
-                counts,
-                pl.Series(COUNTED, counted),
-                pl.Series(TOUCHED, np.maximum(rows.times[rows.ends - 1], counted)),
+                pl.Series(COUNT, known.count),
+                pl.Series(COUNTED, known.counted),
+                pl.Series(TOUCHED, np.maximum(rows.times[rows.ends - 1], known.counted)),
                 pl.Series(DUE, cursors.limit + 1).set(closed, None),
             ]
         )
-        self._cursors.change(states[np.flatnonzero(wanted)], states[np.flatnonzero(~wanted & known)], store)
+        self._cursors.change(states[np.flatnonzero(wanted)], states[np.flatnonzero(~wanted & known.stored)], store)
+
+
+@dataclass(frozen=True)
+class _KnownKeys:
+    """Keys, and what is known of each: whether it is stored, the first row of its open search (-1 without one) and the state of that, how
+    many matches it had, and when the last one was certain."""
+
+    keys: pl.DataFrame
+    stored: np.ndarray
+    start: np.ndarray
+    state: np.ndarray
+    count: np.ndarray
+    counted: np.ndarray
+
+    @classmethod
+    def unknown(cls, keys: pl.DataFrame) -> _KnownKeys:
+        """Keys that are new."""
+        size = keys.height
+        nothing = np.full(size, None, object)
+        return cls(keys, np.zeros(size, bool), np.full(size, -1), nothing, np.zeros(size, np.int64), np.full(size, -(2**62)))
+
+    def learn(self, places: np.ndarray, found: pl.DataFrame) -> None:
+        """Add what is stored of the keys at some places."""
+        self.stored[places] = True
+        self.start[places] = filled(found.get_column(FROM), -1)
+        self.state[places] = found.get_column(STATE).to_list()
+        self.count[places] = found.get_column(COUNT).to_numpy()
+        self.counted[places] = found.get_column(COUNTED).to_numpy()
+
+    def of_numbers(self, numbers: np.ndarray) -> _KnownKeys:
+        """Only the keys of these numbers, which ascend."""
+        if len(numbers) == self.keys.height:
+            return self
+        parts = (self.stored, self.start, self.state, self.count, self.counted)
+        return _KnownKeys(self.keys[numbers], *(part[numbers] for part in parts))
 
 
 def _rows(frame: pl.DataFrame) -> SearchRows:
@@ -233,13 +279,6 @@ def _rows(frame: pl.DataFrame) -> SearchRows:
     return SearchRows(
         frame, frame.get_column(TIME).to_numpy(), bits & ~ANCHORED, bits & ANCHORED != 0, begins, np.append(begins[1:], len(keys))
     )
-
-
-def _beside(keys: pl.DataFrame, known: pl.DataFrame | None, by: Sequence[str]) -> pl.DataFrame:
-    """Keys with what is known of each; null for those that are new."""
-    if known is None:
-        return keys.with_columns(pl.lit(None, pl.String if name == STATE else pl.Int64).alias(name) for name in _CURSOR)
-    return key_join(keys, known[[*by, *_CURSOR]], list(by), "left", nulls_equal=True)
 
 
 @operator_of.register

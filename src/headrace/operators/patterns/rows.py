@@ -63,7 +63,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class SearchCursors:
-    """Where the search of each key is: its first row, the next one it looks at, its state, when its time expires.
+    """The position of the search of each key: its first row, the next one it looks at, its state, when its time expires.
 
     A key without a search has no `start` (-1). `decided` is the moment at which the last search before was over.
     """

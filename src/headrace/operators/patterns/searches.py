@@ -51,11 +51,11 @@ class Searches:
         texts = [None if one < 0 else ",".join(str(thread) for thread in self._states[one]) for one in found.tolist()]
         return pl.Series(texts, dtype=pl.String)[inverse.reshape(-1)]
 
-    def read(self, texts: pl.Series) -> np.ndarray:
+    def read(self, texts: np.ndarray) -> np.ndarray:
         """The numbers of states, from their texts."""
-        different = texts.unique()
-        numbers = {text: -1 if text is None else self._state(tuple(int(one) for one in text.split(","))) for text in different.to_list()}
-        return np.array([numbers[text] for text in texts.to_list()], np.int32)
+        listed = texts.tolist()
+        numbers = {text: -1 if text is None else self._state(tuple(int(one) for one in text.split(","))) for text in set(listed)}
+        return np.array([numbers[text] for text in listed], np.int32)
 
     def letters(self, bits: np.ndarray) -> np.ndarray:
         """Letters of rows, by the bits of the conditions that are true for each."""

@@ -26,7 +26,7 @@ class Candidate:
 
 @dataclass
 class _Here:
-    """Where the search of a key is."""
+    """The position of the search of a key."""
 
     start: int
     at: int

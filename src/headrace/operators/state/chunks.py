@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,8 +24,7 @@ FAN_IN = 16
 Merge = Callable[[pl.DataFrame], pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """The place of a frame and its range. While it is not stored its size is zero."""
 
     name: str
@@ -56,7 +54,7 @@ class Chunks:
 
     def manifest(self) -> str:
         """The description from which this state can be restored."""
-        return json.dumps({"serial": self._serial, "chunks": [asdict(chunk) for chunk in self._chunks]})
+        return json.dumps({"serial": self._serial, "chunks": [chunk._asdict() for chunk in self._chunks]})
 
     def restore(self, manifest: str | None, store: Store) -> list[int]:
         """Become the state that a manifest describes, reading only the missing chunks.
@@ -137,7 +135,8 @@ class Chunks:
                 self._write(frame if chunk.low >= limit else frame.filter(frame.get_column(self._order) >= limit), chunk.level, store)
         level = 0
         while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
-            merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same]))
+            # In one piece: rows are taken from it again and again, and from many pieces that takes several times as long.
+            merged = self._merge(pl.concat([self._frames[chunk.name] for chunk in same], rechunk=True))
             for chunk in same:
                 self._remove(chunk, store)
             level += 1

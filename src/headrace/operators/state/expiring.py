@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.event_time.epoch_time import BEGINNING
-from headrace.operators.state.keyed import GONE, KeyedState
+from headrace.operators.state.keyed import GONE, KeyedState, Located
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
 
@@ -29,6 +29,10 @@ class ExpiringState(OneState[KeyedState]):
         """The present rows of these keys, in no order; None if there are none."""
         return self._state.find(keys)
 
+    def locate(self, keys: pl.DataFrame) -> Located:
+        """The present rows of these keys, in their order."""
+        return self._state.locate(keys)
+
     def put(self, rows: pl.DataFrame, store: Store) -> None:
         """Write new versions of rows, each key once."""
         self.change(rows, rows.clear(), store)
@@ -37,12 +41,12 @@ class ExpiringState(OneState[KeyedState]):
         """Write new versions of rows, and remove others; each key once in both."""
         parts = [rows.with_columns(pl.lit(False).alias(GONE))]
         if gone.height:
-            parts.append(gone.select(rows.columns).with_columns(pl.lit(True).alias(GONE)))
+            parts.append(gone[rows.columns].with_columns(pl.lit(True).alias(GONE)))
         over = self._expired()
         if over is not None:
-            known = pl.concat([rows.select(self._keys), gone.select(self._keys)])
+            known = pl.concat([rows[self._keys], gone[self._keys]])
             over = over.join(known, on=self._keys, how="anti", nulls_equal=True)
-            parts.append(over.select(rows.columns).with_columns(pl.lit(True).alias(GONE)))
+            parts.append(over[rows.columns].with_columns(pl.lit(True).alias(GONE)))
         self._changed = True
         self._state.put(pl.concat(parts), store)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.key_join import key_join
+from headrace.operators.aggregates.numbered_groups import firsts, key_numbers
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,15 @@ class FoundRows:
 
 
 def distinct_keys(keys: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
-    """Each key once, and for each row the place of its key among them.
+    """Each key once, in the order of their first rows, and for each row the place of its key among them.
 
     >>> distinct, places = distinct_keys(pl.DataFrame({"k": ["b", "a", "b"]}))
     >>> distinct.get_column("k").to_list(), places.tolist()
     (['b', 'a'], [0, 1, 0])
     """
-    distinct = keys.unique(maintain_order=True).with_row_index("_number")
-    numbers = key_join(keys, distinct, keys.columns, "left", nulls_equal=True).get_column("_number")
-    return distinct.drop("_number"), numbers.to_numpy().astype(np.int64)
+    numbers = key_numbers(keys, keys.columns)
+    first = firsts(numbers)
+    order = np.argsort(first)
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    return keys[first[order]], place[np.searchsorted(numbers[first], numbers)]

@@ -88,7 +88,7 @@ class Index:
         while len(pending):
             slots = self.slots(hashes[pending])
             if (slots == ABSENT).any():
-                raise LookupError("a row of keyed state is not in the index, though it holds")
+                raise LookupError("a row of keyed state is not in the index, although it is live")
             # For keys that share a hash, the row identifies the key.
             right = self.rows_at(slots) == rows[pending]
             self._set(slots[right], others[pending[right]])

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
+from headrace.operators.nulls import same_values
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.chunks import FAN_IN
 from headrace.operators.state.due_times import DueTimes
@@ -45,9 +46,9 @@ class _Rows:
 
     frame: pl.DataFrame
     alive: np.ndarray
-    """Which rows are no old versions."""
+    """True for rows that are not old versions."""
     marks: np.ndarray | None
-    """Which rows say that a key is gone; None if there are none."""
+    """True for tombstones; None if there are none."""
     present: int
     """How many rows are neither."""
     due: dict[str, DueTimes] = field(default_factory=dict)
@@ -69,11 +70,12 @@ class _Rows:
     def reached(self, kind: str, due: pl.Expr, moment: int) -> np.ndarray:
         """The rows that are present and due at a moment."""
         if kind not in self.due:
-            self.due[kind] = DueTimes(self.frame.select(pl.when(~pl.col(GONE)).then(due).cast(pl.Int64)).to_series())
+            moments = self.frame.select(due.cast(pl.Int64)).to_series()
+            self.due[kind] = DueTimes(moments if self.marks is None else moments.set(pl.Series(self.marks), None))
         return self.due[kind].reached(moment, self.alive)
 
     def are_present(self, rows: np.ndarray) -> np.ndarray:
-        """Which of these rows are neither old versions nor tombstones."""
+        """True for rows that are neither old versions nor tombstones."""
         alive: np.ndarray = self.alive[rows]
         return alive if self.marks is None else alive & ~self.marks[rows]
 
@@ -97,7 +99,7 @@ class Located:
     slots: np.ndarray
     found: pl.DataFrame | None
     places: np.ndarray
-    """Which of the keys each row that was found is of, in their order."""
+    """The number of the key of each row that was found, in their order."""
 
 
 class KeyedState:
@@ -164,7 +166,7 @@ class KeyedState:
         present = ~rows.get_column(GONE)
         if not present.all():
             rows, places = rows.filter(present), places[present.to_numpy()]
-        return Located(self._serial, hashes, slots, rows.drop(GONE) if rows.height else None, places)
+        return Located(self._serial, hashes, slots, _unmarked(rows) if rows.height else None, places)
 
     def put(self, frame: pl.DataFrame, store: Store, located: Located | None = None) -> None:
         """Write new versions of rows, or tombstones. Each key once; `located` has their places."""
@@ -181,9 +183,8 @@ class KeyedState:
     def reached(self, kind: str, moment: int) -> pl.DataFrame | None:
         """The present rows whose moment of this kind is not after `moment`; reads no others."""
         due = self._due_at[kind]
-        found = [(rows.frame, rows.reached(kind, due, moment)) for rows in self._rows.values()]
-        parts = [frame[numbers] for frame, numbers in found if len(numbers)]
-        return pl.concat(parts).drop(GONE) if parts else None
+        parts = [rows.frame[numbers] for rows in self._rows.values() if len(numbers := rows.reached(kind, due, moment))]
+        return _unmarked(pl.concat(parts)) if parts else None
 
     def matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> FoundRows | None:
         """The present rows whose `columns` equal wanted ones without a null, whatever their key; reads no others."""
@@ -300,55 +301,59 @@ class KeyedState:
         self._rows[serial] = _Rows.of(frame)
         if located is None:
             hashes = self._hashes(frame)
-            slots, _ = self._resolve(hashes, frame)
+            slots, _ = self._resolve(hashes, frame[self._keys], self._keys)
         else:
             hashes, slots = located.hashes, located.slots
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << ROW_BITS))
         for other, rows in _by_run(np.sort(old[old >= 0])):
             self._rows[other].outdate(rows)
 
-    def _resolve(self, hashes: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
+    def _resolve(
+        self, hashes: np.ndarray, keys: pl.DataFrame, columns: Sequence[str] | None = None
+    ) -> tuple[np.ndarray, pl.DataFrame | None]:
         """The slot of each key in the index, or -1; keys that share a hash move on by one until they fit.
 
         `hashes` is changed to those under which the keys are, or are to be, stored. Where no key had to move, the compared rows are
-        returned too, in the order of the keys.
+        returned too, in the order of the keys: all of their columns or some, with the key among them.
         """
         slots = self._index.slots(hashes)
-        same, rows = self._same(slots, keys)
+        same, rows = self._same(slots, keys, columns)
         wrong = np.flatnonzero(~same)
         moved = False
         while True:
             absent = np.flatnonzero(slots == ABSENT)
-            _, firsts = np.unique(hashes[absent], return_index=True)
-            twice = np.delete(absent, firsts)
-            pending = np.union1d(wrong, twice)
+            pending = wrong
+            if len(absent) > 1:
+                _, firsts = np.unique(hashes[absent], return_index=True)
+                pending = np.union1d(wrong, np.delete(absent, firsts))
             if not len(pending):
                 return slots, None if moved else rows
             moved = True
             hashes[pending] += np.uint64(1)
             slots[pending] = self._index.slots(hashes[pending])
-            wrong = pending[~self._same(slots[pending], keys[pending])[0]]
+            wrong = pending[~self._same(slots[pending], keys[pending], self._keys)[0]]
 
-    def _same(self, slots: np.ndarray, keys: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
+    def _same(self, slots: np.ndarray, keys: pl.DataFrame, columns: Sequence[str] | None) -> tuple[np.ndarray, pl.DataFrame | None]:
         """Whether each slot is free, or has the same key; and the rows of those that are taken."""
         rows = self._index.rows_at(slots)
         same = np.asarray(rows == ABSENT)
         taken = np.flatnonzero(rows >= 0)
         if not len(taken):
             return same, None
-        stored, wanted = self._gather(rows[taken]), keys[self._keys]
+        stored, wanted = self._gather(rows[taken], columns), keys[self._keys]
         wanted = wanted if len(taken) == len(rows) else wanted[taken]
         equal = np.ones(len(taken), dtype=bool)
         for name in self._keys:
-            equal &= stored.get_column(name).eq_missing(wanted.get_column(name)).to_numpy()
+            equal &= same_values(stored.get_column(name), wanted.get_column(name))
         same[taken] = equal
         return same, stored
 
-    def _gather(self, rows: np.ndarray) -> pl.DataFrame:
-        """Rows by their numbers, in that order."""
+    def _gather(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Rows by their numbers, in that order: all of their columns, or some."""
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
-        parts = [self._rows[serial].frame[places] for serial, places in _by_run(rows[order])]
+        frames = ((self._rows[serial].frame, places) for serial, places in _by_run(rows[order]))
+        parts = [(frame if columns is None else frame[columns])[places] for frame, places in frames]
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]
@@ -364,7 +369,12 @@ def _marked(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with their marks as the last column, so that those from elsewhere have the same order."""
     if GONE not in frame.columns:
         return frame.with_columns(pl.lit(False).alias(GONE))
-    return frame if frame.columns[-1] == GONE else frame.select(pl.exclude(GONE), GONE)
+    return frame if frame.columns[-1] == GONE else frame[[*(name for name in frame.columns if name != GONE), GONE]]
+
+
+def _unmarked(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows without their marks, which are the last column."""
+    return rows[rows.columns[:-1]]
 
 
 def _by_run(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from headrace.operators.nulls import filled, nulls_of
+
+_NONE = np.empty(0, dtype=np.int64)
 Present = Callable[[np.ndarray], np.ndarray]
 
 
@@ -63,8 +66,12 @@ class RowLookup:
         low[order] = np.searchsorted(self._hashes, hashes[order], side="left")
         high[order] = np.searchsorted(self._hashes, hashes[order], side="right")
         # Nulls share a hash: where there are many, each would look at all the others.
-        unknown = wanted.select(pl.any_horizontal(pl.col(self._keys.columns).is_null())).to_series().to_numpy()
-        high[unknown] = low[unknown]
+        for name in self._keys.columns:
+            if (column := wanted.get_column(name)).null_count():
+                unknown = nulls_of(column)
+                high[unknown] = low[unknown]
+        if not (low < high).any():
+            return _NONE, _NONE
         if span is not None and self._moments is not None:
             low, high = _bisected(self._moments, low, high, span.low), _bisected(self._moments, low, high, span.high + 1)
         places, rows = _pairs(low, high)
@@ -80,7 +87,7 @@ class RowLookup:
         same = np.ones(len(rows), dtype=bool)
         for name in self._keys.columns if len(rows) else ():
             mine, theirs = self._keys.get_column(name)[rows], wanted.get_column(name)[places]
-            same &= mine.eq(theirs).fill_null(False).to_numpy()
+            same &= filled(mine.eq(theirs), value=False)
         return same
 
 

@@ -1,4 +1,4 @@
-"""Several rows for each key that are removed only by time, not one by one: one side of a join of streams.
+"""Several rows for each key that are removed only by time, not one by one: one side of a join of streams, the events of windows.
 
 Rows are in the frames of `Chunks`, each sorted by key and time once, when it is first queried.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.changes import TIME
-from headrace.operators.state.chunks import Chunks
+from headrace.operators.state.chunks import Chunks, Merge
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.row_lookup import RowLookup, TimeSpan, key_hashes
@@ -18,16 +18,19 @@ from headrace.operators.state.store import Store
 
 
 class TimedRows(OneState[Chunks]):
-    """Rows by the columns `keys` and by their time. A row whose key has a null is never found."""
+    """Rows by the columns `keys` and by their time. A row whose key has a null is never found.
 
-    def __init__(self, prefix: str, keys: Sequence[str]) -> None:
-        super().__init__(Chunks(prefix, TIME, lambda frame: frame))
+    `merge` merges rows of the same key and time where several are.
+    """
+
+    def __init__(self, prefix: str, keys: Sequence[str], merge: Merge = lambda frame: frame) -> None:
+        super().__init__(Chunks(prefix, TIME, merge))
         self._keys = list(keys)
         # By the identity of a frame, which is kept with it so that no other has the same.
         self._lookups: dict[int, tuple[pl.DataFrame, RowLookup]] = {}
 
     def find(self, keys: pl.DataFrame, span: TimeSpan) -> FoundRows | None:
-        """All rows of these keys whose time is in the span of each, in no order; None if there are none."""
+        """All rows of these keys whose time is in the span of each, in no order and not merged; None if there are none."""
         if keys.is_empty():
             return None
         hashes = key_hashes(keys, self._keys)

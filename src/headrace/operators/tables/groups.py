@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -48,6 +48,9 @@ class GroupSpec:
 
     def fresh(self) -> Groups:
         return Groups(self)
+
+    def with_upserts(self) -> GroupSpec:
+        return replace(self, upserts=True)
 
 
 @dataclass(frozen=True)

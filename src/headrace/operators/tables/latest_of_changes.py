@@ -15,6 +15,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import GONE
 from headrace.operators.state.store import Store
 from headrace.operators.tables.groups import LAST, KeyedTable, TableSpec
+from headrace.plan.nodes import told_apart
 from headrace.plan.tables.latest import ToTable
 
 _ROWS = "_candidates"
@@ -97,7 +98,7 @@ def _(node: ToTable) -> Made:
     if not row_key:
         raise PlanError(
             f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",
-            hint="keep the columns of its key in every step before it",
+            hint=told_apart(node.input),
             where=node.where,
         )
     return single(CandidateSpec(node.key, row_key, ttl))

@@ -41,11 +41,9 @@ class ClockedSpec:
         return moment
 
     def last_end(self, clock: int) -> int:
-        """The end of the last window that contains a record taken in at this moment."""
         return self.spec.closing(clock)
 
     def next_end(self, clock: int) -> int:
-        """The first end of a window after this moment."""
         return self.spec.closing(clock - self.size) + self.hop
 
     def fresh(self) -> Clocked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from headrace.core.durations import microseconds
@@ -14,17 +15,20 @@ from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.key_join import key_join
-from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
+from headrace.operators.state.row_lookup import TimeSpan
 from headrace.operators.state.store import Store
+from headrace.operators.state.timed_rows import TimedRows
 from headrace.operators.windows.emission import Emission
 from headrace.operators.windows.registry import windowed
 from headrace.operators.windows.revisions import AT, HAD, REVISION, WAS, Revisions
 from headrace.plan.windows.kinds import Sliding
 
 _NEWS, _END, _PAIRS = "_news", "_end", "_number"
-# So many times the events may be paired with windows.
+# The events may be paired this many times with windows.
 _FEW = 4
+# Events of keys are looked up if there are so many times as many in all: with fewer, to look at all is quicker.
+_MANY = 16
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,10 @@ class Slides(SeveralStates):
         self._spec = spec
         self._by = list(spec.by)
         self._place = [*spec.by, TIME]
-        self._events = Chunks("event", TIME, self._merge)
+        self._events = TimedRows("event", spec.by, self._merge)
         self._revisions = Revisions(spec.by)
         self._totals = RunningTotals(spec.by, spec.aggregates)
+        self._finishes = finishes(spec.aggregates)
         super().__init__(self._events, self._revisions, self._totals)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -105,7 +110,7 @@ class Slides(SeveralStates):
         due = self._events.between(time.before, time.after)
         shift = self._spec.length + 1
         windows: pl.DataFrame | None
-        leaving = self._events.between(time.before - shift, time.after - shift)
+        leaving = self._events.between(time.before - shift, time.after - shift) if self._totals.invertible else None
         known = due if due is not None else leaving
         if known is not None and self._totals.suit(known):
             gone = known.clear() if leaving is None else leaving.with_columns(pl.col(TIME) + shift)
@@ -121,14 +126,27 @@ class Slides(SeveralStates):
 
     def _summed(self, due: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
         """The windows that end in this epoch, for the given keys, summed from their events."""
-        events = self._events.between(time.before - self._spec.length, time.after)
-        assert events is not None
-        mine = self._of(events, due)
+        keys = due[self._by].unique()
+        mine = self._between(keys, time.before - self._spec.length, time.after)
         # Where keys have many due events, as when a job catches up, all windows at once are quicker.
-        counted = key_join(due[self._by], mine.group_by(self._by).len(_PAIRS), self._by, nulls_equal=True)
-        if counted.get_column(_PAIRS).sum() <= _FEW * mine.height:
+        if due.height == keys.height or self._pairs(due, mine) <= _FEW * mine.height:
             return self._spec.windows_of(due[self._place], mine)
         return self._spec.windows(mine).filter(pl.col(TIME) >= time.before)
+
+    def _between(self, keys: pl.DataFrame, low: int, high: int) -> pl.DataFrame:
+        """The events of the given keys, of which each has some, whose time is at least `low` and less than `high`."""
+        if _MANY * keys.height < self._events.size.rows and not any(column.null_count() for column in keys):
+            found = self._events.find(keys, TimeSpan(np.full(keys.height, low), np.full(keys.height, high - 1)))
+            assert found is not None
+            return self._merge(found.rows)
+        events = self._events.between(low, high)
+        assert events is not None
+        return self._of(events, keys)
+
+    def _pairs(self, due: pl.DataFrame, events: pl.DataFrame) -> int:
+        """The number of pairs of a due event and an event of its key."""
+        counted = key_join(due[self._by], events.group_by(self._by).len(_PAIRS), self._by, nulls_equal=True)
+        return int(counted.get_column(_PAIRS).sum())
 
     def _stretch(self, late: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The events in already emitted windows that may contain late events of their key."""
@@ -164,7 +182,7 @@ class Slides(SeveralStates):
             *self._by,
             (pl.col(TIME) - self._spec.length).cast(moment).alias("window_start"),
             pl.col(TIME).cast(moment).alias("window_end"),
-            *finishes(self._spec.aggregates),
+            *self._finishes,
             pane.alias("pane"),
             revision.cast(pl.Int32).alias("revision"),
             TIME,
