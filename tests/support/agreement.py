@@ -1,4 +1,4 @@
-"""Whether our evaluation of an expression and Spark's agree, in every bit, and where they do not."""
+"""Agreement of our evaluation of an expression with Spark's, in every bit, and the places where they differ."""
 
 import struct
 from collections.abc import Iterator

@@ -183,7 +183,7 @@ class Child:
 
 
 @contextmanager
-def neighbour(path: Path) -> Iterator[Child]:
+def neighbor(path: Path) -> Iterator[Child]:
     """Another process that appends to the same partitions all the time."""
     stopped, stop = os.pipe()
 
@@ -195,7 +195,7 @@ def neighbour(path: Path) -> Iterator[Child]:
             number += 1
             tell.send(producers[number % 2], TOPICS[number // 2 % 2], f"{number}", level=("all", "1")[number % 2])
 
-    child = Child("neighbour", path, work)
+    child = Child("neighbor", path, work)
     child.wait_for(1)
     try:
         yield child

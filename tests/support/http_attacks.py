@@ -1,4 +1,4 @@
-"""What an attacker sends over HTTP: paths that leave the API, bodies and queries that no client writes."""
+"""Attacks over HTTP: paths that leave the API, bodies and queries that no client writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom in the package, read from the source with `ast`."""
+"""Import rules of the package, read from the source with `ast`."""
 
 import ast
 import sys

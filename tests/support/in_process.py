@@ -14,10 +14,10 @@ from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import Record
 from headrace.jobs.start.assembly import job_of
 from headrace.spark.source import JobReader
-from headrace.testing.conformance.reading import Batches, Reading
+from headrace.testing.conformance.reading import Batches, InputReading
 
 
-class InProcess(Reading):
+class InProcess(InputReading):
     """Plans, reads and takes in one epoch after the other, as Spark does; a new one goes on from the epoch of another."""
 
     def __init__(self, app: hr.App, clock: Clock, *, reached: EpochPlan | None = None, until: str | None = None) -> None:

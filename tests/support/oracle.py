@@ -38,7 +38,7 @@ class Oracle:
 
     def __init__(self, spark: SparkSession, table: pa.Table) -> None:
         self._spark = spark
-        # A checkpoint keeps the optimiser from folding the whole query into constants.
+        # A checkpoint keeps the optimizer from folding the whole query into constants.
         self._frame: DataFrame = spark.createDataFrame(table).localCheckpoint()
 
     def __enter__(self) -> "Oracle":
@@ -55,7 +55,7 @@ class Oracle:
                 self._spark.conf.set(name, value)
 
     def verdicts(self, texts: Sequence[str]) -> dict[str, Verdict]:
-        """One verdict for each text, except for those that Spark's optimiser already fails to fold."""
+        """One verdict for each text, except for those that Spark's optimizer already fails to fold."""
         found: dict[str, Verdict] = {}
         for start in range(0, len(texts), CHUNK):
             found |= self._judged(texts[start : start + CHUNK])
@@ -78,7 +78,7 @@ class Oracle:
     def refuses(self, text: str) -> bool:
         """True when Spark's analysis refuses the expression."""
         try:
-            self._frame.select(sql.expr(text)).schema  # noqa: B018  the schema is what makes Spark analyse
+            self._frame.select(sql.expr(text)).schema  # noqa: B018  the schema is what makes Spark analyze
         except (AnalysisException, ParseException):
             return True
         return False

@@ -1,4 +1,4 @@
-"""Which tests share a worker of pytest-xdist, and which come first.
+"""Workers of pytest-xdist: the tests that share one, and those that come first.
 
 All tests that use the warm Spark session run in one worker, and all that use the shared servers in one: each is started once. Other tests
 stay together by file.
@@ -26,17 +26,17 @@ def group_of(item: pytest.Item) -> str:
 def rank_of(item: pytest.Item, group: str) -> int:
     """The place of a test in the run, so that the workers end at about the same time.
 
-    The Spark session is the longest chain of tests, and one worker begins with it. The others begin with what is fast, and with the longest
-    of what remains.
+    Each of the two chains has a worker from the beginning. The tests with servers wait for most of their time, so what is fast runs beside
+    them and uses the cores meanwhile; then come the longest of what remains.
     """
-    if group == "spark":
-        return 0
+    if group in ("spark", "servers"):
+        return ("spark", "servers").index(group)
     if not item.nodeid.startswith(("tests/spark", "tests/system")):
-        return 1
-    if group == "servers":
         return 2
     marker = item.get_closest_marker("timeout")
-    return 3 if marker is not None and marker.args[0] >= 600 else 4
+    # A browser waits most of its time, too.
+    long = "browser" in getattr(item, "fixturenames", ()) or (marker is not None and marker.args[0] >= 600)
+    return 3 if long else 4
 
 
 def tell_groups(items: list[pytest.Item]) -> None:

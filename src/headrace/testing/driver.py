@@ -57,7 +57,7 @@ class TestDriver:
         self, app: Declaration, *, shards: int = 2, partitions: int | Mapping[str, int] = 1, starts_at: Moment | None = None
     ) -> None:
         if not isinstance(app, Declaration):
-            raise PlanError(f"TestDriver({app!r}) is given no app", hint='app = hr.App("name"), then TestDriver(app)')
+            raise PlanError(f"TestDriver({app!r}) is not given an app", hint='app = hr.App("name"), then TestDriver(app)')
         plan = app.plan()
         _refuse_counts(shards, partitions, [source.name for source in plan.sources])
         self._name = plan.name
@@ -91,7 +91,7 @@ class TestDriver:
         """Remove rows from a table of another system (`app.table`), by their keys, as a tombstone does."""
         source = self._source(table)
         if not getattr(source.connector, "table_by", ()):
-            raise PlanError(f"{table!r} is no table that rows are removed from", hint='app.table("name", ..., source=hr.kafka(...))')
+            raise PlanError(f"{table!r} is not a table that rows can be removed from", hint='app.table("name", ..., source=hr.kafka(...))')
         records = self._inputs[table].send(sent_table(source, rows))
         # A removal has no event time of its own.
         plan = replace(self._plan.following(self._now), positions=self._planner.ends())
@@ -147,7 +147,7 @@ class TestDriver:
         after = described(plan)
         changes = compared(self._described, after)
         if changes.status == REFUSED:
-            raise PlanError(f"app {self._name!r} cannot go on with its state:\n{changes}", why="some of it would have to be rebuilt")
+            raise PlanError(f"app {self._name!r} cannot continue with its state:\n{changes}", why="some of it would have to be rebuilt")
         program = _without_spark(compiled(plan, shards or self._program.shards))
         self._program = with_snapshots(program, changes.snapshots, self._plan.epoch + 1)
         self._runner = self._runner.moved(self._program, changes.states, changes.dropped)
@@ -264,7 +264,7 @@ def _refuse_counts(shards: object, partitions: object, streams: Sequence[str]) -
         numbers = {"shards": shards, **{f"partitions of {name!r}": count for name, count in partitions.items()}}
         unknown = next((name for name in partitions if name not in streams), None)
         if unknown is not None:
-            raise PlanError(f"partitions= names {unknown!r}, which is no stream", hint=f"streams: {', '.join(streams)}")
+            raise PlanError(f"partitions= names {unknown!r}, which is not a stream", hint=f"streams: {', '.join(streams)}")
     for name, number in numbers.items():
         if not counts(number):
             raise PlanError(f"{name} is {number!r}", why="records would have no place to go", hint="give a whole number above zero")

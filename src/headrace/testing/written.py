@@ -80,8 +80,9 @@ class WrittenView:
         self.log.close()
 
 
-def accounted(view: WrittenView, epoch: int, kept: tuple[str, int, int] | None = None, **steps: Mapping[str, int]) -> None:
-    """Write the accounting of an epoch as the tasks of a job do: for each step its input and the fate of that."""
+def accounted(view: WrittenView, epoch: int | range, kept: tuple[str, int, int] | None = None, **steps: Mapping[str, int]) -> None:
+    """Write the accounting of an epoch, or of each of several, as the tasks of a job do: for each step its input and the fate of that."""
+    epochs = range(epoch, epoch + 1) if isinstance(epoch, int) else epoch
     accounting = Accounting()
     for step, ends in steps.items():
         accounting.add(step, **ends)
@@ -89,8 +90,9 @@ def accounted(view: WrittenView, epoch: int, kept: tuple[str, int, int] | None =
         accounting.keep(*kept)
     topic = accounting_topic(view.place.name)
     view.log.create_topic(topic, schema=COLUMNS, exist_ok=True)
-    rows = pl.DataFrame([{"job": "job-1", "epoch": epoch, **row} for row in accounting.entries()])
-    LogOutput(view.log.path, topic).write(Writer("job-1", topic, 0, 1), epoch, Changes(rows), _refuse)
+    entries = list(accounting.entries())
+    rows = pl.DataFrame([{"job": "job-1", "epoch": number, **row} for number in epochs for row in entries])
+    LogOutput(view.log.path, topic).write(Writer("job-1", topic, 0, 1), epochs[-1], Changes(rows), _refuse)
 
 
 def _frame_schema(columns: Any) -> Any:

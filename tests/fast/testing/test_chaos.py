@@ -1,4 +1,4 @@
-"""What chaos stands on: copies of apps that touch nothing, records that fit, faults by a seed, and a comparison that finds out."""
+"""The parts of chaos: copies of apps that touch nothing, records that fit, faults by a seed, and a comparison that finds differences."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_a_table_follows_its_stream_and_a_group_counts_without_an_end() -> None:
         assert [(row["user"], row["pages"], row["time"]) for row in driver.rows("per_user")] == [("ann", 2, 2), ("bob", 2, 2)]
 
 
-@pytest.mark.parametrize("rows", [[{"url": "/a", "colour": "red"}], [{"url": "/a", "ms": "many"}]])
+@pytest.mark.parametrize("rows", [[{"url": "/a", "color": "red"}], [{"url": "/a", "ms": "many"}]])
 def test_a_record_that_does_not_fit_is_refused_with_the_columns(rows: list[dict[str, Any]]) -> None:
     app = Declaration("fit")
     app.view("urls", page_views(app).to_table(key="url"))
@@ -354,7 +354,7 @@ def test_hops_that_share_next_to_no_pane_and_years_without_a_record_cost_nothing
     uneven = hopping("1 hour", every="59 minutes 59.999999 seconds")
     app.view("uneven", views.window(uneven, by="url").agg(views="count(*)"))
     app.view("seconds", views.window(hopping("1 minute", every="1 second"), by="url").agg(views="count(*)").emit(until="1 hour"))
-    assert "a row a key and window" in str(explained(app.plan()))
+    assert "a row per key and window" in str(explained(app.plan()))
     with TestDriver(app) as driver:
         driver.send("page_views", [{"url": "/a", "user": "u", "ms": 1, "at": "1970-01-01T00:00:00Z"}, view("/a", "12:00:00")])
         driver.send("page_views", [view("/a", "12:01:30")])

@@ -124,5 +124,5 @@ def test_what_is_no_time_is_refused_when_declared(schema: str, time: str, fact: 
 
 
 def test_a_time_that_is_no_text_is_refused() -> None:
-    with pytest.raises(PlanError, match="time=5 of stream 'clicks' is no column and no expression"):
+    with pytest.raises(PlanError, match="time=5 of stream 'clicks' is neither a column nor an expression"):
         app("url string, at timestamp", 5)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from headrace.plan.evolution.comparison import KEEP, REFUSED, Decisions, compare
 from headrace.plan.evolution.described import described
 from headrace.testing.driver import TestDriver
 from tests.support.evolving import Spec, drawn, edited, records
-from tests.support.examples import seeds
+from tests.support.examples import seeds, soaked
 
 
 class Recorded(TestDriver):
@@ -86,7 +86,7 @@ class Evolving:
                 assert found == wanted, name
 
 
-@pytest.mark.parametrize("seed", seeds(320))
+@pytest.mark.parametrize("seed", seeds(soaked(320, 160)))
 def test_after_accepted_changes_tables_are_those_of_a_run_from_the_beginning(seed: int) -> None:
     chance = random.Random(seed)
     life, epoch = Evolving(drawn(chance)), 0

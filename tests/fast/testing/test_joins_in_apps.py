@@ -11,11 +11,12 @@ import headrace as hr
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
+from headrace.core.errors import PlanError
 from headrace.engine.times.event_time_trace import timings
 from headrace.log.target import LogTopic
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
-from tests.support.joining import LEFT, RIGHT
+from tests.support.joining import LEFT, RIGHT, ordered
 from tests.support.streams import at
 
 KAFKA = hr.kafka("topic", servers="127.0.0.1:1")
@@ -161,6 +162,28 @@ def test_results_of_windows_are_joined_with_each_other_and_with_records() -> Non
     assert {(row["k"], row["people"], row["auctions"]) for row in driver.rows("both")} == {("x", 2, 1), ("y", 1, 1)}
     assert {row["id"] for row in driver.rows("q7")} == {2, 3}
     assert driver.late("a") == driver.late("b") == []
+
+
+@pytest.mark.parametrize(("key", "where"), [(None, None), ("x", "n <> n_right")])
+def test_rows_of_both_sides_of_a_full_join_with_one_key_and_no_match_are_two_results(key: str | None, where: str | None) -> None:
+    """A view by that key would have one of them: it is refused, unless the user says by which key the latest is meant."""
+    app = Declaration("alone")
+    timed: dict[str, Any] = {"time": "at", "watermark": bounded("0s", idle="1 hour")}
+    counted = [
+        app.stream(name, "k string, at timestamp", **timed)
+        .window(tumbling("10 seconds"), by="k")
+        .agg(n="count(*)")
+        .select("k, window_start, n")
+        for name in ("left", "right")
+    ]
+    joined = counted[0].join_within(counted[1], on=["k", "window_start"], within="0s", how="full", where=where)
+    app.sink(joined, LogTopic("out"), name="out")
+    with pytest.raises(PlanError, match="nothing tells the records"):
+        app.view("view", joined)
+    with TestDriver(app) as driver:
+        driver.send_all({"left": [{"k": key, "at": at(1)}], "right": [{"k": key, "at": at(2)}]})
+        driver.end()
+        assert ordered([(row["n"], row["n_right"]) for row in driver.rows("out")]) == [(1, None), (None, 1)]
 
 
 def test_three_streams_are_joined_one_after_the_other() -> None:

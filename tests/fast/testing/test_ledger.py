@@ -1,4 +1,4 @@
-"""What the ledger of a simulated run concludes from a read: neither too little, or a promise could be broken unseen, nor too much."""
+"""Conclusions of the ledger of a simulated run from a read: neither too few, or a promise could be broken unseen, nor too many."""
 
 from datetime import timedelta
 from random import Random

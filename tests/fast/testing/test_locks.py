@@ -1,4 +1,4 @@
-"""Which processes hold a lock of the log."""
+"""Processes that hold a lock of the log."""
 
 from __future__ import annotations
 

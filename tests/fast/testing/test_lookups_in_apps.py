@@ -16,6 +16,7 @@ from headrace.api.declaration import Declaration
 from headrace.log.target import LogTopic
 from headrace.plan.explain import explained
 from headrace.testing.driver import TestDriver
+from tests.support.processes import PATIENCE
 
 Row = dict[str, Any]
 NAMES = {"a": "Ada", "b": "Bob", "c": "Cyd"}
@@ -85,7 +86,7 @@ def test_calls_run_at_the_same_time() -> None:
     together = threading.Barrier(3)
 
     def met(keys: pa.Table) -> list[Row]:
-        together.wait(timeout=10)
+        together.wait(timeout=PATIENCE)
         return [{"id": key, "name": "met"} for key in keys["id"].to_pylist()]
 
     driver = driver_of(met, batch=1, parallel=3)
@@ -302,7 +303,7 @@ def test_the_cache_may_change_and_what_is_asked_for_may_not() -> None:
     driver.evolve(version(cache="1 hour", timeout="1 second"))
     send(driver, "a")
     assert named(driver) == [(0, "Ada"), (0, "Ada")]
-    with pytest.raises(Exception, match="cannot go on with its state"):
+    with pytest.raises(Exception, match="cannot continue with its state"):
         driver.evolve(version(returns="nick string"))
 
 

@@ -1,4 +1,4 @@
-"""Which records are late, and what the others add up to: a model in plain Python that keeps every record, batch by batch."""
+"""Late records, and the sums of the others: a model in plain Python that keeps every record, batch by batch."""
 
 from __future__ import annotations
 

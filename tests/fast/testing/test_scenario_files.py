@@ -1,4 +1,4 @@
-"""What a scenario's file may say, and how a mistake in it is told."""
+"""Files of scenarios: what they may contain, and the error for a mistake."""
 
 from __future__ import annotations
 

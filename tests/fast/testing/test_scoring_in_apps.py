@@ -96,7 +96,7 @@ def test_a_model_travels_to_workers_and_is_refused_where_its_file_has_changed(tm
 def test_what_cannot_be_scored_is_refused(tmp_path: Path) -> None:
     for model, options, said in [
         ("nowhere.onnx", {}, "there is no ONNX file"),
-        (3, {}, "is no function"),
+        (3, {}, "is not a function"),
         (model_file(tmp_path), {"inputs": ["card"]}, "input 'card' of linear.onnx is string"),
         (model_file(tmp_path), {"inputs": []}, "has no input"),
         (model_file(tmp_path), {"output": "card"}, "two columns 'card'"),

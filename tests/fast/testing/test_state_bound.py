@@ -1,4 +1,4 @@
-"""What windows keep falls back to its bound: an hour of event time, quiet keys, and nothing left when it is over."""
+"""The state of windows falls back to its bound: an hour of event time, quiet keys, and nothing left at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers that are to be killed have in common."""
+"""Writers that are to be killed, and their common parts."""
 
 from __future__ import annotations
 

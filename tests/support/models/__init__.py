@@ -1,1 +1,1 @@
-"""What steps mean, in plain Python: each model is written from the documents, and shares nothing with the operators."""
+"""Models of steps in plain Python: each is written from the documents, and shares nothing with the operators."""

@@ -165,7 +165,7 @@ class Chaos:
     def _restart(self, stumbles: int, began: float) -> None:
         # A run may fail on the leftovers of the previous one: the next one continues.
         if stumbles > _MOST_STUMBLES or time.monotonic() - began > _PATIENCE:
-            raise JobError(f"the job does not go on after a fault (seed {self._campaign.seed}); it said:\n{self._subject.said()}")
+            raise JobError(f"the job does not continue after a fault (seed {self._campaign.seed}); it said:\n{self._subject.said()}")
         self._start()
 
     def _start(self, rules: str | None = None) -> None:

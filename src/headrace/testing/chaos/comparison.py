@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.app import App
-from headrace.jobs.start.outputs import topic_of
 from headrace.log.errors import UnknownTopic
 from headrace.plan.plan import Plan
 from headrace.plan.topics import dead_topic, late_topic
@@ -39,7 +38,8 @@ def differences(app: App, expected: TestDriver) -> Iterator[Difference]:
     """Every view and sink of an app, its late records and its dead letters, compared with those of a driver."""
     plan = app.plan()
     for output in plan.outputs:
-        held = app.log.snapshot(topic_of(output)).table if output.folds_by else _read(app, topic_of(output))
+        assert output.topic is not None, "an app that runs apart has all its outputs in its own log"
+        held = app.log.snapshot(output.topic).table if output.folds_by else _read(app, output.topic)
         yield difference(output.name, expected.rows(output.name), held.select(output.node.columns.names))
     yield from _sides(app, plan, expected)
 

@@ -21,7 +21,7 @@ KINDS = {
 # Every job passes these; with the largest hit at which to kill.
 POINTS = {
     "job.begin.after": 1, "job.start.before": 1, "job.publish.before": 2, "job.publish.after": 2,
-    "source.plan.before": 3, "source.plan.after": 2, "source.read.before": 2, "source.read.after": 2, "source.done.before": 2,
+    "source.plan.before": 3, "source.plan.after": 2, "source.read.before": 2, "source.read.after": 2, "source.done.before": 1,
     "sink.write.before": 6, "sink.write.after": 6, "sink.accounting.before": 2, "sink.accounting.after": 2,
     "disk.write.before": 6, "disk.write.after": 6, "disk.sync.before": 6, "disk.sync.after": 6,
 }  # fmt: skip

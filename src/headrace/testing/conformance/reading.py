@@ -14,7 +14,7 @@ from headrace.spark.source import JobReader, Offset
 Batches = dict[str, list[pa.RecordBatch]]
 
 
-class Reading:
+class InputReading:
     """A job that plans and reads one epoch after the other; a new one continues from the epoch that another has reached, as after a
     crash."""
 

@@ -13,7 +13,7 @@ from headrace.connectors.input import Position
 from headrace.connectors.loss import InputLost
 from headrace.core.clock import to_microseconds
 from headrace.engine.planning.epoch_plan import EpochPlan
-from headrace.testing.conformance.reading import Reading
+from headrace.testing.conformance.reading import InputReading
 from headrace.testing.conformance.source_subject import NOON, STREAM, SourceSubject, numbered
 
 _PATIENCE = 30.0
@@ -175,7 +175,7 @@ SOURCE_CASES: tuple[SourceCase, ...] = (
 )
 
 
-def _caught_up(job: Reading) -> list[int]:
+def _caught_up(job: InputReading) -> list[int]:
     """The numbers of all records that a job reads until there are no more."""
     found: list[int] = []
     while (end := job.plan()) is not None:
@@ -184,7 +184,7 @@ def _caught_up(job: Reading) -> list[int]:
     return found
 
 
-def _taken(job: Reading, count: int) -> list[int]:
+def _taken(job: InputReading, count: int) -> list[int]:
     """The same, as soon as there are enough: in some systems, readers see the end of a transaction a moment later."""
     found, deadline = _caught_up(job), time.monotonic() + _PATIENCE
     while len(found) < count and time.monotonic() < deadline:
@@ -193,7 +193,7 @@ def _taken(job: Reading, count: int) -> list[int]:
     return found
 
 
-def _numbers(job: Reading, end: EpochPlan) -> list[int]:
+def _numbers(job: InputReading, end: EpochPlan) -> list[int]:
     return [n for batch in job.read(end).get(STREAM, []) for n in batch.column("n").to_pylist()]
 
 

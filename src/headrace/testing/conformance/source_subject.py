@@ -15,7 +15,7 @@ from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Input
 from headrace.engine.program.compiler import compiled
 from headrace.spark.job import Job, Packed
-from headrace.testing.conformance.reading import Reading
+from headrace.testing.conformance.reading import InputReading
 
 SOURCE_COLUMNS = schema("n bigint, kind string, at timestamp")
 STREAM = "records"
@@ -73,7 +73,7 @@ class SourceSubject(ABC):
             f"{type(self).__name__} has no {method}()", hint="define it, or name the cases that call it in `inapplicable`, with the reason"
         )
 
-    def reading(self, reached: EpochPlan | None = None) -> Reading:
+    def reading(self, reached: EpochPlan | None = None) -> InputReading:
         """A job over the stream, from its beginning or from an epoch on."""
         declared = Declaration("certified")
         records = declared.stream(STREAM, schema=SOURCE_COLUMNS, time="at", watermark=bounded("0s"))
@@ -81,7 +81,7 @@ class SourceSubject(ABC):
         program = compiled(declared.plan(), 2)
         rule = declared.plan().sources[0].watermark
         job = Job("certified-1", "certified", Packed(program), {STREAM: self.input()}, {STREAM: rule}, outputs={}, keys={}, tasks=2)
-        return Reading(job, reached)
+        return InputReading(job, reached)
 
 
 def numbered(*numbers: int, minute: float = 0) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ class Subject(ABC):
     history: bool = False
     """Whether `parts` shows all that was ever written, where `rows` shows the latest of each key."""
     away: tuple[type[Exception], ...] = ()
-    """What a reader meets while the system is away."""
+    """The errors that a reader gets while the system is away."""
 
     @cached_property
     def sink(self) -> str:

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headrace.app import App
 from headrace.checkpoint.epoch_files import stored_plan
@@ -19,7 +18,7 @@ from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.accounting import JobAccounting
-from headrace.jobs.start.assembly import job_of
+from headrace.jobs.start.assembly import Bounds, job_of
 from headrace.jobs.start.outputs import create_outputs
 from headrace.log import Log
 from headrace.operators.event_time.epoch_time import BEGINNING, END
@@ -111,9 +110,10 @@ class JobEngine:
     def _stop(self) -> None:
         self._query.stop()
 
-    def _start(self, until: str | None) -> StreamingQuery:
+    def _start(self, until: str | None) -> spark_query.Query:
         # Each start is a run of its own, which reads the state that the previous one left.
-        job = replace(job_of(self._plan, self._record, self._app.log, until=until), generation=self._place.next_run())
+        bounds = Bounds(quick=self._app.settings.quick_rows)
+        job = replace(job_of(self._plan, self._record, self._app.log, until=until, bounds=bounds), generation=self._place.next_run())
         return spark_query.start(self._spark, job, self._place.checkpoint)
 
     def _settle(self) -> None:

@@ -14,7 +14,7 @@ from headrace.api.declaration import Declaration
 from headrace.core.durations import duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.engine.accounting import ENDS
-from headrace.plan.plan import Plan, View
+from headrace.plan.plan import Plan
 from headrace.plan.side_streams import DEAD_LETTER, late_columns
 from headrace.plan.topics import dead_topic, late_topic
 from headrace.testing.scenarios.content import Content
@@ -114,7 +114,7 @@ class _TranscriptReader:
     def __init__(self, plan: Plan, day: datetime) -> None:
         self._day = day
         self._streams = {source.name: source.columns for source in plan.sources}
-        self._tables = {output.name: output.node.columns for output in plan.outputs if isinstance(output, View)}
+        self._tables = {view.name: view.node.columns for view in plan.views}
         for name, columns in self._streams.items():
             self._tables |= {late_topic(name): pa.schema([*columns, *late_columns(columns)]), dead_topic(name): DEAD_LETTER}
 
