@@ -78,8 +78,8 @@ WORK: dict[tuple[str, ...], Callable[[Path, pytest.FixtureRequest], Work]] = {
 
 
 def test_every_failpoint_has_work_that_is_killed_there() -> None:
-    # tests/spark/test_evolution.py cuts the takeover of a changed app at both of its own.
-    beginnings = [*WORK, OF_A_NODE, ("evolution.",), tuple(f"{area}." for area in AREAS)]
+    # tests/spark/test_evolution.py cuts the takeover of a changed app at both of its own, test_crash_images.py the loop of quick epochs.
+    beginnings = [*WORK, OF_A_NODE, ("evolution.",), ("loop.",), tuple(f"{area}." for area in AREAS)]
     claimed = {name: sum(name.startswith(beginning) for beginning in beginnings) for name in FAILPOINTS}
     assert claimed == dict.fromkeys(FAILPOINTS, 1)
     assert all(any(name.startswith(begin) for name in FAILPOINTS) for beginning in beginnings for begin in beginning)

@@ -160,7 +160,7 @@ class Turmoil:
         worker = self._live[self._random.randrange(len(self._live))]
         if action == "pause":
             worker.signal(signal.SIGSTOP)
-            # Until the others count it as dead, but not for ever: it may hold a lock that they wait for.
+            # Until the others count it as dead, but not forever: it may hold a lock that they wait for.
             wait_for(lambda: self._missed(worker), within=1.6, or_else=True)
             worker.signal(signal.SIGCONT)
             return

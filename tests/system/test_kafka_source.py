@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
@@ -87,6 +88,29 @@ def read(source: KafkaInput, partition: int, first: int, last: int) -> list[dict
 
 def numbers(source: KafkaInput, partition: int, first: int, last: int) -> list[int]:
     return [row["n"] for row in read(source, partition, first, last)]
+
+
+def test_a_job_is_observed_while_it_plans(kafka: KafkaServer, request: pytest.FixtureRequest) -> None:
+    topic = Topic(kafka, f"observed-{request.node.name}").create(partitions=2)
+    for partition in (0, 1):
+        topic.send(*(json.dumps({"n": n, "at": n}).encode() for n in range(300)), partition=partition)
+    planned, observed = (hr.kafka(topic.name, servers=kafka.bootstrap).input(schema(COLUMNS), "at", "app") for _ in range(2))
+    found: dict[str, list[Any]] = {"planned": [], "observed": []}
+
+    def look(name: str, source: Any) -> None:
+        for start in range(0, 250, 5):
+            found[name].append(dict(source.ahead({0: start, 1: start}, {0: start + 40, 1: start + 7}, None, FOREVER).latest))
+
+    threads = [threading.Thread(target=look, args=each) for each in (("planned", planned), ("observed", observed))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert found["planned"] == found["observed"] == [{0: start + 39, 1: start + 6} for start in range(0, 250, 5)]
+    # What ended threads used is closed when another one begins.
+    client.consumer(planned.source, "app")
+    idents = {known[2] for known in client._clients if known[1] == "consumer"}
+    assert idents <= {thread.ident for thread in threading.enumerate()}
 
 
 def test_a_range_gives_the_same_records_every_time(topic: Topic) -> None:

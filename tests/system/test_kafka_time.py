@@ -1,4 +1,4 @@
-"""How the time of a job comes from topics of a real broker: learned bounds, and streams of different speed."""
+"""The time of a job that reads topics of a real broker: learned bounds, and streams of different speed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_time_that_is_computed_is_found_at_the_end_of_a_topic(kafka: KafkaServ
         source=hr.kafka("computed", servers=kafka.bootstrap),
     )  # fmt: skip
     declared.view("all", clicks.window(hr.tumbling("1 minute")).agg(records="count(*)"))
-    with pytest.warns(hr.PlanWarning, match="believes times"):
+    with pytest.warns(hr.PlanWarning, match="accepts times"):
         offsets = planned(planner(declared))
     assert [offset["watermark"] for offset in offsets[1:2]] == [(noon + 1_999) * SECOND]
     client.forget()

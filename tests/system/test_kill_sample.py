@@ -1,4 +1,4 @@
-"""How many writers of sinks the tests kill: a sample of the thousand that `bench/chaos.py` kills, which must not shrink unseen."""
+"""The number of writers of sinks that tests kill: a sample of the thousand that `bench/chaos.py` kills, which must not shrink unseen."""
 
 from __future__ import annotations
 

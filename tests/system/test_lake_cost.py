@@ -1,4 +1,4 @@
-"""What an epoch costs a task of a lake sink does not grow with the table. Files opened and directories listed are counted."""
+"""The cost of an epoch for a task of a lake sink does not grow with the table. Files opened and directories listed are counted."""
 
 import sys
 from collections import Counter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crashes import Child, appends, check, everything, group_commit, neighbour, prepare, transactions
+from tests.support.crashes import Child, appends, check, everything, group_commit, neighbor, prepare, transactions
 
 MEMORY = Path("/dev/shm")
 
@@ -39,7 +39,7 @@ def crash(original: Path, path: Path, work, number: int, *, beside: bool = False
         killed = child.end()
         check(path, child.steps)
         return killed
-    with neighbour(path) as other:
+    with neighbor(path) as other:
         child = Child("p", path, work, failpoint)
         killed = child.end()
     check(path, child.steps + other.steps)

@@ -102,7 +102,7 @@ def test_a_record_is_sent_from_the_page_and_found_by_its_key(browser, totals):
         browser.sees("Records of facts")
         type_into(browser, "textarea", json.dumps({"url": "/sent", "views": 3}))
         browser.click("send")
-        browser.sees("1 stored", "aside")
+        browser.sees("1 record stored: partition 0, offset 0", "aside")
         browser.until(lambda: "/sent" in browser.text(".page"))
         assert totals.log.read("facts").to_pylist()[0]["url"] == "/sent"
         type_into(browser, "textarea", "{nothing")
@@ -151,7 +151,7 @@ def test_a_page_goes_on_after_the_server_restarts_without_a_gap(browser, totals)
     port = free_ports(1)[0]
     with served(totals.home, port) as server:
         show(browser, server, "views/totals", "read")
-        browser.sees("1 rows")
+        browser.sees("1 row")
     browser.until(lambda: browser.all(".stale"))
     totals.epoch([{"url": "/while-it-was-gone", "views": 2}])
     with served(totals.home, port):

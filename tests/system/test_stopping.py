@@ -64,7 +64,7 @@ def test_ctrl_c_ends_a_run_with_its_report(tmp_path: Path, phase: str) -> None:
         terminal.read_until(phase)
         terminal.press_ctrl_c()
         assert terminal.read_to_the_end() == 0
-    assert "stopping: the epoch at work finishes first" in plain(terminal.written)
+    assert "stopping: the current epoch finishes first" in plain(terminal.written)
     assert "job 'clicks' at epoch" in plain(terminal.written)
 
 

@@ -1,8 +1,10 @@
-// What the Time screen knows: a sample of the newest events, all late ones, the watermark by the clock, and exact counts by window.
+// What the Time screen knows: a sample of the newest events, all late ones, the watermark by the clock, and by window exact counts and
+// the panes that were emitted.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "./server";
-import type { Arrival, Job, Topic } from "./types";
+import { columnsOf } from "./panel";
+import type { Arrival, Job, Step, Topic } from "./types";
 
 // How many dots are drawn, and over how many parts of the time they are spread.
 const KEPT = 1800;
@@ -14,12 +16,20 @@ export interface Mark {
   watermark: number;
 }
 
+export interface Pane {
+  kind: string;
+  epoch: number;
+  emitted: number;
+  rows: number;
+}
+
 export interface Known {
   dots: Arrival[];
   late: Arrival[];
   marks: Mark[];
   windows: Map<number, number>;
   lateWindows: Map<number, number>;
+  panes: Map<number, Pane[]>;
   parts: Map<number, number>;
   looked: boolean;
 }
@@ -31,12 +41,30 @@ interface Answer {
 }
 
 function nothing(): Known {
-  return { dots: [], late: [], marks: [], windows: new Map(), lateWindows: new Map(), parts: new Map(), looked: false };
+  return { dots: [], late: [], marks: [], windows: new Map(), lateWindows: new Map(), panes: new Map(), parts: new Map(), looked: false };
 }
 
 function add(to: Map<number, number>, counts: [number, number][]): void {
   for (const [start, number] of counts) to.set(start, (to.get(start) ?? 0) + number);
   for (const start of [...to.keys()].sort((one, other) => one - other).slice(0, -60)) to.delete(start);
+}
+
+function addPanes(known: Known, told: [number, string, number, number, number][]): void {
+  for (const [start, kind, epoch, emitted, rows] of told) {
+    const panes = known.panes.get(start) ?? [];
+    const before = panes.find((pane) => pane.kind === kind && pane.epoch === epoch);
+    if (before) before.rows += rows;
+    else panes.push({ kind, epoch, emitted, rows });
+    known.panes.set(start, panes.slice(-40));
+  }
+  for (const start of [...known.panes.keys()].sort((one, other) => one - other).slice(0, -60)) known.panes.delete(start);
+}
+
+// The view that has the results of the windows, with a column that tells the panes apart.
+export function panesOf(job: Job, window: Step | undefined): string {
+  const view = job.steps.find((step) => step.kind === "view" && window && step.reads.includes(window.name) && step.topic);
+  const columns = new Set(columnsOf(view?.columns ?? "").map(([name]) => name));
+  return view && columns.has("pane") && columns.has("window_start") ? view.topic : "";
 }
 
 // As many dots for each part of the time of arrival, so that what is drawn keeps its shape.
@@ -51,7 +79,9 @@ function keep(known: Known, came: Arrival[], span: number): void {
   }
 }
 
-export function useArrivals(job: Job, topic: string, every: number, span: number): { current: Known } {
+export function useArrivals(job: Job, topic: string, window: Step | undefined, span: number): { current: Known } {
+  const every = window?.window?.every ?? 0;
+  const panes = panesOf(job, window);
   const held = useRef<Known>(nothing());
   const [, tell] = useState(0);
   const late = job.steps.find((step) => step.name === `${topic}.late`);
@@ -67,6 +97,20 @@ export function useArrivals(job: Job, topic: string, every: number, span: number
       next[of] = told.next;
       return told;
     }
+    async function comePanes(): Promise<void> {
+      const since = encodeURIComponent(JSON.stringify(next[`panes of ${panes}`] ?? {}));
+      const told = await ask<{ panes: [number, string, number, number, number][]; next: Record<string, number> }>(`api/v1/topics/${encodeURIComponent(panes)}/panes?since=${since}`);
+      next[`panes of ${panes}`] = told.next;
+      addPanes(known, told.panes);
+    }
+    // Where the watermark was before somebody looked.
+    void ask<[number, number][]>(`api/v1/jobs/${encodeURIComponent(job.name)}/watermarks`).then(
+      (told) => {
+        const first = known.marks[0]?.at ?? Infinity;
+        known.marks.unshift(...told.filter(([at, mark]) => at < first && mark > 0).map(([at, watermark]) => ({ at, watermark })));
+      },
+      () => undefined,
+    );
     let column: string | null = null;
     async function look(): Promise<void> {
       if (gone || busy) return;
@@ -74,7 +118,6 @@ export function useArrivals(job: Job, topic: string, every: number, span: number
       try {
         column ??= (await ask<Topic>(`api/v1/topics/${encodeURIComponent(topic)}`)).time ?? "";
         const came = await come(topic, "");
-        known.looked = true;
         keep(known, came.arrivals, span);
         add(known.windows, came.windows);
         const oldest = Date.now() - 3 * span;
@@ -84,6 +127,8 @@ export function useArrivals(job: Job, topic: string, every: number, span: number
           known.late = [...known.late, ...missed.arrivals.map((dot) => ({ ...dot, late: true }))].slice(-1000);
           add(known.lateWindows, missed.windows);
         }
+        if (panes) await comePanes();
+        known.looked = true;
         tell((number) => number + 1);
       } catch {
         // The server is away; the bar says so, and the next look goes on from where this one was.
@@ -96,7 +141,7 @@ export function useArrivals(job: Job, topic: string, every: number, span: number
       gone = true;
       clearInterval(timer);
     };
-  }, [topic, keepsLate, every]);
+  }, [topic, keepsLate, every, panes]);
   useEffect(() => {
     const known = held.current;
     const seen = known.marks[known.marks.length - 1]?.at ?? 0;

@@ -1,7 +1,7 @@
 // The bar on top of every screen: does it run, does it keep up, how far is time, who holds it.
 
 import type { ComponentChildren } from "preact";
-import { ago, clock, count, local, rate, seconds } from "./format";
+import { ago, clock, count, local, one, rate, seconds } from "./format";
 import { SCREENS, go, health, job, link, names, now, place, theme } from "./state";
 import type { Screen } from "./state";
 import type { Job } from "./types";
@@ -52,7 +52,7 @@ function Facts() {
         {rate(told.out_rate)}
       </Fact>
       <Fact name="lag" warn={behind} title={`${count(told.lag)} records wait`} width="3.6em">
-        {told.lag_seconds === null ? `${count(told.lag)} records` : seconds(told.lag_seconds)}
+        {told.lag_seconds !== null ? seconds(told.lag_seconds) : told.lag === null ? "–" : one(told.lag, "record")}
       </Fact>
       <Fact name="watermark" warn={told.held} title={`${local(told.watermark)} here. The watermark is the minimum over the partitions.`}>
         <a class="plain" href={link({ screen: "time", selected: "" })} data-watermark>
@@ -68,7 +68,7 @@ export function Bar() {
   return (
     <header class="bar">
       <span class="brand">Headrace</span>
-      <select aria-label="job" value={place.value.job} onChange={(event) => go({ job: event.currentTarget.value, selected: "" })}>
+      <select aria-label="job" title={place.value.job} value={place.value.job} onChange={(event) => go({ job: event.currentTarget.value, selected: "" })}>
         {(names.value ?? []).map((name) => (
           <option key={name}>{name}</option>
         ))}
@@ -89,22 +89,23 @@ export function Screens(props: { onPalette: () => void }) {
   const marks: Partial<Record<Screen, number>> = { late: missed, health: wrong + firing };
   return (
     <div class="screens">
-    <nav aria-label="screens">
-      {SCREENS.map((screen) => (
-        <a
-          key={screen}
-          class={place.value.screen === screen ? "on" : ""}
-          aria-current={place.value.screen === screen ? "page" : undefined}
-          href={link({ screen, selected: "" })}
-        >
-          {TITLES[screen]} {(marks[screen] ?? 0) > 0 && <i>{count(marks[screen])}</i>}
-        </a>
-      ))}
-    </nav>
+      <nav aria-label="screens">
+        {SCREENS.map((screen) => (
+          <a
+            key={screen}
+            class={place.value.screen === screen ? "on" : ""}
+            aria-current={place.value.screen === screen ? "page" : undefined}
+            href={link({ screen, selected: "" })}
+          >
+            {TITLES[screen]} {(marks[screen] ?? 0) > 0 && <i>{count(marks[screen])}</i>}
+          </a>
+        ))}
+      </nav>
       <button class="wide-only" onClick={props.onPalette} title="go anywhere by name">
         Ctrl-K
       </button>
       <button onClick={() => (theme.value = nextTheme())} title="colors: light, dark, or as the system has them">
+        <span class="wide-only">theme: </span>
         {theme.value || "system"}
       </button>
     </div>

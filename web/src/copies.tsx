@@ -9,12 +9,24 @@ const MOST = 10_000;
 export function Copies(props: { view: string }) {
   const { view } = props;
   const [copied, setCopied] = useState("");
+  const [shown, setShown] = useState("");
   const address = location.origin;
   const texts: Record<string, string> = {
-    SQL: `select * from ${view} limit 100`,
-    curl: `curl -H "Authorization: Bearer $TOKEN" "${address}/api/v1/views/${view}"`,
+    SQL: `select * from ${/^[a-z_]\w*$/i.test(view) ? view : `"${view}"`} limit 100`,
+    curl: `curl -H "Authorization: Bearer $TOKEN" "${address}/api/v1/views/${encodeURIComponent(view)}"`,
     Python: `import headrace as hr\n\nhr.connect("${address}", token=token).view("${view}").to_pandas()`,
   };
+  // Without a clipboard, as over plain HTTP from another machine, the text is shown.
+  async function copy(name: string, text: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied(name);
+      setShown("");
+    } catch {
+      setCopied("");
+      setShown(text);
+    }
+  }
   return (
     <span class="copies">
       <span class="soft">copy as</span>
@@ -23,17 +35,15 @@ export function Copies(props: { view: string }) {
           key={name}
           title={text}
           aria-label={`copy as ${name}`}
-          onClick={() => {
-            void navigator.clipboard?.writeText(text).catch(() => undefined);
-            setCopied(name);
-          }}
+          onClick={() => void copy(name, text)}
         >
           {name}
         </button>
       ))}
       <span role="status" class="soft">
-        {copied && "copied"}
+        {copied && `copied ${copied}`}
       </span>
+      {shown && <pre data-copy>{shown}</pre>}
     </span>
   );
 }

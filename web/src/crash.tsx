@@ -2,9 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { Identity, difference, total } from "./accounting";
-import { ago, clock, count, seconds } from "./format";
-import { ask } from "./server";
-import type { Problem } from "./server";
+import { ago, clock, count, one, seconds } from "./format";
+import { ask, trouble } from "./server";
 import { development, now, role } from "./state";
 import type { Interruption, Job } from "./types";
 
@@ -23,7 +22,7 @@ export function Crash(props: { job: Job }) {
       const told = await ask<{ pid: number }>(`api/v1/jobs/${encodeURIComponent(job.name)}/crash`, { what });
       setSaid(`Killed the ${what}, process ${told.pid}, at epoch ${count(job.epoch)}.`);
     } catch (problem) {
-      setSaid((problem as Problem).detail);
+      setSaid(trouble(problem));
     }
   }
   return (
@@ -47,27 +46,34 @@ function Phase(props: { name: string; children: string }) {
   );
 }
 
+function next(found: Interruption): string {
+  if (!found.recovered) return `not yet, after ${ago(found.restarted_at, now.value)}`;
+  const epoch = `epoch ${count(found.recovered_epoch ?? found.epoch + 1)}`;
+  return found.recovered_at ? `${clock(found.recovered_at)}, ${epoch}` : epoch;
+}
+
 function Recovery(props: { found: Interruption; job: Job }) {
   const { found, job } = props;
   const gap = found.recovered_at && found.committed_at ? (Date.parse(found.recovered_at) - Date.parse(found.committed_at)) / 1000 : null;
+  const outcome = !found.recovered ? ", recovering" : gap === null ? ", then exact again" : `: no epoch for ${seconds(gap)}, then exact again`;
   return (
     <article class="card" data-crash={found.epoch}>
       <h3>
         {found.how} after epoch {count(found.epoch)}
-        {gap === null ? ", recovering" : `: no epoch for ${seconds(gap)}, then exact again`}
+        {outcome}
       </h3>
       <ol class="phases">
         <Phase name="last commit">{`${clock(found.committed_at)}, epoch ${count(found.epoch)}`}</Phase>
         <Phase name="started again">{clock(found.restarted_at)}</Phase>
-        <Phase name="next commit">{found.recovered_at ? `${clock(found.recovered_at)}, epoch ${count(found.recovered_epoch)}` : `not yet, after ${ago(found.restarted_at, now.value)}`}</Phase>
+        <Phase name="next commit">{next(found)}</Phase>
       </ol>
       {found.before && (
         <>
-          <p class="soft">At the crash, counted at the streams:</p>
+          <span class="soft">At the crash, counted at the streams:</span>
           <Identity counts={found.before} name="before" />
         </>
       )}
-      <p class="soft">Now:</p>
+      <span class="soft">Now:</span>
       <Identity counts={total(job)} name="after" />
     </article>
   );
@@ -76,24 +82,15 @@ function Recovery(props: { found: Interruption; job: Job }) {
 export function Interruptions(props: { job: Job }) {
   const { job } = props;
   const last = job.interruptions[job.interruptions.length - 1];
-  if (!last && job.state === "running") return <p class="soft">No run of this job was killed or has failed.</p>;
+  if (!last) return <p class="soft">No run of this job was killed or has failed.</p>;
   const lost = difference(total(job));
   return (
     <>
-      {job.state !== "running" && (
-        <p class="bad" role="status">
-          The job is {job.state}, at epoch {count(job.epoch)}. {job.last_error ?? ""} If nothing starts it again: <code>headrace run app.py</code>
-        </p>
-      )}
-      {last && (
-        <>
-          <p>
-            {job.interruptions.length} interruption{job.interruptions.length === 1 ? "" : "s"}; <b>{lost ? `${count(lost)} records are missing` : "the last one lost nothing"}</b>: every record that came in is
-            accounted for.
-          </p>
-          <Recovery found={last} job={job} />
-        </>
-      )}
+      <p>
+        {one(job.interruptions.length, "interruption")};{" "}
+        {lost ? <b class="bad">{one(lost, "record")} missing.</b> : <b>the last one lost nothing: every record that came in is accounted for.</b>}
+      </p>
+      <Recovery found={last} job={job} />
     </>
   );
 }

@@ -1,5 +1,7 @@
 // Numbers, times and durations as people read them: a unit on every number, times in UTC.
 
+import { written } from "./json";
+
 // Made once: to make a format costs much more than to use it.
 const WHOLE = new Intl.NumberFormat("en-US");
 
@@ -26,10 +28,18 @@ export function bytes(value: number | null | undefined): string {
 export function seconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value < 1) return `${Math.round(value * 1000)} ms`;
-  if (value < 60) return `${value.toFixed(1)} s`;
+  if (value < 59.95) return `${value.toFixed(1)} s`;
   const whole = Math.round(value);
-  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  if (whole < 7200) return `${Math.floor(whole / 60)} min${whole % 60 ? ` ${whole % 60} s` : ""}`;
   return `${(value / 3600).toFixed(1)} h`;
+}
+
+// The same where there is little room: one unit.
+export function about(text: string | null | undefined, now: number): string {
+  const whole = text ? Math.max(0, (now - Date.parse(text)) / 1000) : 0;
+  if (!text || whole < 10) return ago(text, now);
+  if (whole < 60) return `${Math.floor(whole)} s`;
+  return whole < 7200 ? `${Math.floor(whole / 60)} min` : whole < 172_800 ? `${Math.floor(whole / 3600)} h` : `${count(Math.floor(whole / 86_400))} days`;
 }
 
 export function ago(text: string | null | undefined, now: number): string {
@@ -59,7 +69,8 @@ export function local(text: string | null | undefined): string {
 
 export function value(shown: unknown): string {
   if (shown === null || shown === undefined) return "null";
+  if (typeof shown === "bigint") return WHOLE.format(shown);
   if (typeof shown === "number") return Number.isInteger(shown) ? WHOLE.format(shown) : String(shown);
   if (typeof shown === "string") return /^\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)$/.test(shown) ? brief(shown) : shown;
-  return JSON.stringify(shown);
+  return written(shown);
 }

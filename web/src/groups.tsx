@@ -3,8 +3,7 @@
 import { useState } from "preact/hooks";
 import { count, one, seconds } from "./format";
 import { Grid } from "./rows";
-import { ask } from "./server";
-import type { Problem } from "./server";
+import { ask, trouble } from "./server";
 import { role } from "./state";
 import type { Row, Topic } from "./types";
 
@@ -33,7 +32,7 @@ function Seek(props: { group: Group; topic: string }) {
       const moved = await ask<{ partition: number; offset: number }[]>(`api/v1/groups/${encodeURIComponent(group.name)}/seek`, { topic, to });
       setSaid(moved.map((place) => `partition ${place.partition} at ${count(place.offset)}`).join(", "));
     } catch (problem) {
-      setSaid((problem as Problem).detail);
+      setSaid(trouble(problem));
     }
   }
   if (role.value !== "operate") return null;

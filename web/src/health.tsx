@@ -1,6 +1,7 @@
 // Health: a card for each rule that fires, with fact, since when, why and remedy; below them the rules that are fine.
 
-import { local, moment, value } from "./format";
+import { local, moment, one, value } from "./format";
+import { NARROW } from "./reveal";
 import { Grid } from "./rows";
 import { health, link } from "./state";
 import type { Screen } from "./state";
@@ -72,7 +73,7 @@ function AlertRows(props: { alerts: Alerts }) {
     facts: Object.entries(alert.facts).map(([name, fact]) => `${name} ${value(fact)}`).join(", "),
   }));
   if (!rows.length) return <p class="soft">This job declares no alert.</p>;
-  const narrow = window.matchMedia("(max-width: 760px)").matches;
+  const narrow = window.matchMedia(NARROW).matches;
   return (
     <Grid
       columns={narrow ? ["alert", "state", "fires when"] : ["alert", "state", "since", "fires when", "for", "facts"]}
@@ -88,9 +89,14 @@ export function HealthScreen(_props: { job: Job }) {
   if (told === null) return <p class="empty">Looking at the job.</p>;
   const fired = new Set(told.findings.map((finding) => finding.rule));
   const wrong = told.findings.filter((finding) => finding.wrong).length;
+  const firing = told.alerts?.firing ?? 0;
+  const alerts = firing ? `; ${one(firing, "alert")} ${firing === 1 ? "fires" : "fire"}` : "";
   return (
     <div class="page">
-      <h2>{wrong ? `${wrong} of ${told.rules.length} rules found something wrong` : "Nothing wrong is found"}</h2>
+      <h2>
+        {wrong ? `${wrong} of ${told.rules.length} rules found something wrong` : "Nothing wrong is found"}
+        {alerts}
+      </h2>
       <p class="soft">
         The rules of <code>headrace why</code>, looked at every three seconds.
       </p>

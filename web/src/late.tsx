@@ -1,14 +1,18 @@
 // Late records and dead letters: by reason, one by one, and sent again once they are mended.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { count, one, value } from "./format";
+import { parse, written } from "./json";
+import { reveal } from "./reveal";
 import { Filter, Grid, newest, passes } from "./rows";
-import { ask } from "./server";
-import type { Problem } from "./server";
+import { ask, trouble } from "./server";
 import { go, link, place, role } from "./state";
 import type { Job, Row, Step } from "./types";
 
 const MOST = 500;
+// What the columns of a side topic are called: those of the letter, and those of the record that it is about.
+const LATE: Record<string, string> = { _time: "kept at", _offset: "kept as offset", watermark: "watermark then", window_start: "window" };
+const DEAD: Record<string, string> = { _time: "kept at", partition: "from partition", offset: "from offset" };
 
 interface Redriven {
   redriven: number;
@@ -26,7 +30,7 @@ async function redrive(topic: string, letters?: unknown[]): Promise<string> {
     ].filter(Boolean);
     return parts.join("; ") || "there was nothing to send";
   } catch (problem) {
-    return (problem as Problem).detail;
+    return trouble(problem);
   }
 }
 
@@ -46,7 +50,7 @@ function Mend(props: { topic: string; letter: Row }) {
   async function send(): Promise<void> {
     let record: unknown;
     try {
-      record = JSON.parse(text);
+      record = parse(text);
     } catch (problem) {
       setSaid(`this is not JSON: ${(problem as Error).message}`);
       return;
@@ -78,7 +82,7 @@ function Letter(props: { topic: string; letter: Row }) {
         <>
           <p class="soft">
             The record that made it:{" "}
-            <a href={link({ screen: "topics", selected: stream })}>
+            <a href={link({ screen: "topics", selected: `${stream}/${String(letter["partition"])}/${String(letter["offset"])}` })}>
               {stream}, partition {value(letter["partition"])}, offset {value(letter["offset"])}
             </a>
           </p>
@@ -104,7 +108,7 @@ function Letter(props: { topic: string; letter: Row }) {
 
 function pretty(record: unknown): string {
   try {
-    return JSON.stringify(JSON.parse(String(record)), null, 2);
+    return written(parse(String(record)), 2);
   } catch {
     return String(record);
   }
@@ -136,25 +140,43 @@ export function LateScreen(props: { job: Job }) {
   const [reason, setReason] = useState("");
   const [filter, setFilter] = useState("");
   const topic = selected?.topic ?? "";
+  const name = opened ? `${topic}/${String(opened["_partition"])}/${String(opened["_offset"])}` : "";
+  const panel = useRef<HTMLElement>(null);
   useEffect(() => {
     setRows(null);
     setOpened(null);
     setReason("");
     if (!topic) return undefined;
-    const look = (): void => void newest(topic, MOST).then(setRows, () => undefined);
+    let gone = false;
+    const take = (found: Row[]): void => {
+      if (gone) return;
+      setRows(found);
+      // The newest is shown until another is chosen.
+      setOpened((before) => before ?? found[0] ?? null);
+    };
+    const look = (): void => void newest(topic, MOST).then(take, () => undefined);
     look();
     const timer = setInterval(look, 3000);
-    return () => clearInterval(timer);
+    return () => {
+      gone = true;
+      clearInterval(timer);
+    };
   }, [topic]);
   if (!selected) {
-    return <p class="empty">No record of this job was late or a dead letter, and no stream of it would keep one: their topics are made with the first.</p>;
+    return (
+      <p class="empty">
+        No record of this job was late or a dead letter. Their topics are made with the first. What is watched for: <code>headrace why</code>
+      </p>
+    );
   }
   const why = (row: Row): string => String(row["reason"] ?? "");
   const reasons = new Map<string, number>();
   for (const row of rows ?? []) reasons.set(why(row), (reasons.get(why(row)) ?? 0) + 1);
   const shown = (rows ?? []).filter((row) => (!reason || why(row) === reason) && passes(row, filter));
-  const hidden = ["_partition", "_key", "_tombstone", "reason", ...(selected.kind === "late" ? ["step", "window_end"] : [])];
-  const columns = Object.keys(shown[0] ?? {}).filter((name) => !hidden.includes(name));
+  // The panel has the rest: what is the same in all rows tells nothing.
+  const hidden = ["reason", "window_end", ...(new Set(shown.map((row) => row["step"])).size < 2 ? ["step"] : [])];
+  const own = Object.keys(shown[0] ?? {}).filter((column) => !column.startsWith("_") && !hidden.includes(column));
+  const columns = [...(selected.kind === "late" ? ["_time", "_offset"] : ["_time"]), ...own];
   return (
     <div class="split">
       <div class="page" tabIndex={0} role="region" aria-label="late records and dead letters">
@@ -187,12 +209,16 @@ export function LateScreen(props: { job: Job }) {
         )}
         {selected.kind === "dead" && <All topic={topic} number={selected.in} />}
         {rows === null ? (
-          <p class="soft">Loading.</p>
+          <p class="soft">Loading the records of {topic}.</p>
         ) : shown.length ? (
           <Grid
             columns={columns}
+            title={(column) => (selected.kind === "dead" ? (DEAD[column] ?? column) : (LATE[column] ?? column))}
             rows={shown.slice(0, 200)}
-            onRow={setOpened}
+            onRow={(row) => {
+              setOpened(row);
+              reveal(panel.current);
+            }}
             chosen={(row) => opened !== null && row["_offset"] === opened["_offset"] && row["_partition"] === opened["_partition"]}
             id={(row) => `${String(row["_partition"])}/${String(row["_offset"])}`}
             label={selected.name}
@@ -201,9 +227,9 @@ export function LateScreen(props: { job: Job }) {
           <p class="soft">{rows.length ? "No record passes the filter." : "None. That is how it should be."}</p>
         )}
       </div>
-      <aside tabIndex={0} aria-label="selected">
+      <aside ref={panel} tabIndex={0} aria-label="selected">
         {opened ? (
-          <Letter key={`${topic}/${String(opened["_partition"])}/${String(opened["_offset"])}`} topic={topic} letter={opened} />
+          <Letter key={name} topic={topic} letter={opened} />
         ) : (
           <p class="soft">Select a record to see all of it{selected.kind === "dead" ? ", fix it and send it again" : ""}.</p>
         )}

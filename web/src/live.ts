@@ -1,6 +1,7 @@
 // The rows of a view as they change, coalesced to one drawing a frame; the last epochs can be looked at again.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { written } from "./json";
 import { listen } from "./server";
 import type { Row } from "./types";
 
@@ -38,7 +39,7 @@ function fresh(): Live {
 }
 
 export function nameOf(row: Row, key: string[]): string {
-  return JSON.stringify(key.map((column) => row[column]));
+  return written(key.map((column) => row[column]));
 }
 
 // The view as it was when an epoch was committed, by taking back what came since.

@@ -8,7 +8,7 @@ import { LateScreen } from "./late";
 import { Keys, Palette } from "./palette";
 import { PipelineScreen } from "./pipeline";
 import { SCREENS, begin, connected, go, heardAt, job, names, place, stale, watchHealth } from "./state";
-import { clock } from "./format";
+import { clock, count, moment } from "./format";
 import { TimeScreen } from "./time";
 import { TopicsScreen } from "./topics";
 import { ViewsScreen } from "./views";
@@ -27,21 +27,54 @@ function Stale() {
   if (!stale.value || names.value === null) return null;
   const since = clock(new Date(heardAt.value).toISOString());
   return (
-    <div class="stale" role="status">
+    <div class="notice stale" role="status">
       {connected.value ? `No news from the job since ${since}.` : `The server does not answer since ${since}. Start it again: `}
       {connected.value ? "" : <code>headrace serve</code>}
     </div>
   );
 }
 
+// Why a job does not run, on every screen, with what would start it.
+function Stopped() {
+  const told = job.value;
+  if (told === null || told.state === "running" || stale.value) return null;
+  const wrong = told.state === "failed" || told.state === "killed";
+  return (
+    <div class={wrong ? "notice failed" : "notice"} role="status" data-stopped={told.state}>
+      <span>
+        The job {told.state === "never ran" ? "never ran" : `is ${told.state}`}
+        {told.since ? ` since ${moment(told.since)} UTC` : ""}, at epoch {count(told.epoch)}
+        {wrong && told.last_error ? `: ${told.last_error}` : ""}. Start it again: <code>headrace run app.py</code>
+      </span>
+    </div>
+  );
+}
+
 function Content() {
   if (names.value === null) {
-    return <p class="empty">{connected.value ? "Loading the jobs." : "The server does not answer. Start it: headrace serve"}</p>;
+    return (
+      <p class="empty">
+        {connected.value ? (
+          "Loading the jobs."
+        ) : (
+          <>
+            The server does not answer. Start it: <code>headrace serve</code>
+          </>
+        )}
+      </p>
+    );
   }
   if (!names.value.length) {
     return (
       <p class="empty">
         No job has run in this home yet. Run one: <code>headrace run app.py</code>
+      </p>
+    );
+  }
+  if (!names.value.includes(place.value.job)) {
+    return (
+      <p class="empty">
+        There is no job {place.value.job} in this home. It is here once it has run: <code>headrace run app.py</code>
       </p>
     );
   }
@@ -78,6 +111,7 @@ function Page() {
       <Bar />
       <Screens onPalette={() => setOpen("palette")} />
       <Stale />
+      <Stopped />
       <main>
         <Content />
       </main>

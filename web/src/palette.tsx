@@ -1,6 +1,6 @@
 // Ctrl-K: go anywhere by name. ?: which keys there are.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { TITLES } from "./bar";
 import { SCREENS, job, names, place } from "./state";
 
@@ -21,19 +21,30 @@ function targets(): Target[] {
   return [...screens, ...steps, ...jobs];
 }
 
+function matching(text: string): Target[] {
+  return targets()
+    .filter((target) => target.name.toLowerCase().includes(text.toLowerCase()))
+    .slice(0, 12);
+}
+
 export function Palette(props: { onClose: () => void }) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => input.current?.focus(), []);
-  const found = targets().filter((target) => target.name.toLowerCase().includes(text.toLowerCase())).slice(0, 12);
+  // Before the next paint: what is typed right after Ctrl-K is for this field.
+  useLayoutEffect(() => input.current?.focus(), []);
+  const found = matching(text);
   function pressed(event: KeyboardEvent): void {
     if (event.key === "ArrowDown") setChosen(Math.min(chosen + 1, found.length - 1));
     else if (event.key === "ArrowUp") setChosen(Math.max(chosen - 1, 0));
-    else if (event.key === "Enter" && found[chosen]) {
-      location.hash = found[chosen].href;
-      props.onClose();
-    }
+    else if (event.key === "Enter") enter(input.current?.value ?? text);
+  }
+  function enter(typed: string): void {
+    // What is typed may not be drawn yet.
+    const target = typed === text ? found[chosen] : matching(typed)[0];
+    if (!target) return;
+    location.hash = target.href;
+    props.onClose();
   }
   return (
     <div class="cover" onClick={props.onClose}>

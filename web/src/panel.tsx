@@ -20,12 +20,23 @@ function share(part: number, whole: number): string {
   return whole > 0 && part > 0 ? ` (${((100 * part) / whole).toFixed(part / whole < 0.01 ? 2 : 0)} %)` : "";
 }
 
+// The columns of a declaration, as in "url string, price decimal(10,2), `two words` struct<a:int,b:map<string,int>>".
 export function columnsOf(columns: string): [string, string][] {
-  return columns
-    .split(/,(?![^<(]*[>)])/)
-    .filter((part) => part.trim())
-    .map((part) => part.trim().split(/ (.*)/))
-    .map(([name = "", kind = ""]) => [name, kind]);
+  const parts: string[] = [];
+  let [depth, from] = [0, 0];
+  for (let at = 0; at < columns.length; at++) {
+    const letter = columns[at];
+    if (letter === "<" || letter === "(") depth++;
+    else if (letter === ">" || letter === ")") depth--;
+    else if (letter === "," && depth === 0) {
+      parts.push(columns.slice(from, at));
+      from = at + 1;
+    }
+  }
+  return [...parts, columns.slice(from)]
+    .map((part) => /^\s*(`[^`]+`|\S+)\s*(.*)$/s.exec(part))
+    .filter((found) => found !== null)
+    .map((found) => [(found[1] ?? "").replaceAll("`", ""), found[2] ?? ""]);
 }
 
 export function Schema(props: { columns: string; keys: string[] }) {

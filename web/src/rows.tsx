@@ -17,6 +17,7 @@ interface GridProps {
   onRow?: (row: Row) => void;
   chosen?: (row: Row) => boolean;
   mark?: (row: Row) => string;
+  title?: (column: string) => string;
   label?: string;
 }
 
@@ -37,7 +38,7 @@ function Cell(props: { shown: unknown; number: boolean }) {
 
 export function Grid(props: GridProps) {
   const { columns, rows } = props;
-  const numeric = useMemo(() => new Set(columns.filter((column) => rows.some((row) => typeof row[column] === "number" || /^([\d]+ min )?[\d.,]+ (B|kB|MB|GB|ms|s|h)$/.test(String(row[column]))))), [columns.join(), rows.length]);
+  const numeric = useMemo(() => new Set(columns.filter((column) => rows.some((row) => typeof row[column] === "number" || typeof row[column] === "bigint" || /^(\d+ min )?[\d.,]+ (B|kB|MB|GB|TB|ms|s|min|h)$/.test(String(row[column]))))), [columns.join(), rows.length]);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={props.label ?? "rows"}>
       <table>
@@ -47,11 +48,11 @@ export function Grid(props: GridProps) {
               <th key={column} class={numeric.has(column) ? "n" : ""} aria-sort={props.order === column ? "ascending" : props.order === `-${column}` ? "descending" : undefined}>
                 {props.onOrder ? (
                   <button onClick={() => props.onOrder?.(column)}>
-                    {column}
+                    {props.title?.(column) ?? column}
                     {props.order === column ? " ↑" : props.order === `-${column}` ? " ↓" : ""}
                   </button>
                 ) : (
-                  column
+                  (props.title?.(column) ?? column)
                 )}
               </th>
             ))}
@@ -85,7 +86,10 @@ export function compare(one: unknown, other: unknown): number {
 }
 
 export function passes(row: Row, filter: string): boolean {
-  return !filter || Object.values(row).some((shown) => value(shown).toLowerCase().includes(filter.toLowerCase()));
+  const wanted = filter.toLowerCase();
+  // A number is found as it is shown, and as it is typed.
+  const found = (shown: unknown): boolean => value(shown).toLowerCase().includes(wanted) || (typeof shown === "number" || typeof shown === "bigint" ? String(shown).includes(wanted) : false);
+  return !filter || Object.values(row).some(found);
 }
 
 export function Filter(props: { value: string; onInput: (text: string) => void; what?: string }) {
@@ -154,7 +158,7 @@ export function RecordRows(props: { topic: string }) {
         <Filter value={filter} onInput={setFilter} what="records" />
         <a href={`#/${encodeURIComponent(location.hash.split("/")[1] ?? "")}/topics/${encodeURIComponent(props.topic)}`}>all records</a>
       </div>
-      {shown.length ? <Grid columns={["_offset", ...columns]} rows={shown} /> : <p class="soft">{rows.length ? "No record passes the filter." : "No records yet."}</p>}
+      {shown.length ? <Grid columns={["_offset", ...columns]} rows={shown} title={(column) => (column === "_offset" ? "offset" : column)} /> : <p class="soft">{rows.length ? "No record passes the filter." : "No records yet."}</p>}
     </>
   );
 }
@@ -168,5 +172,5 @@ export async function newest(topic: string, each: number): Promise<Row[]> {
       ask<{ records: Row[] }>(`${path}/records?partition=${part.partition}&offset=${Math.max(part.start, part.end - each)}&limit=${each}`),
     ),
   );
-  return parts.flatMap((part) => part.records).sort((one, other) => compare(other["_time"], one["_time"]));
+  return parts.flatMap((part) => part.records).sort((one, other) => compare(other["_time"], one["_time"]) || compare(other["_offset"], one["_offset"]));
 }

@@ -44,21 +44,30 @@ setInterval(() => (now.value = Date.now()), 1000);
 // A job that says nothing for so long is told to be stale.
 export const stale = computed(() => !connected.value || now.value - heardAt.value > 5000);
 
+const JOBS = 5000;
+
+// A server that started again may have other rights, and a home gets new jobs.
+async function lookAround(): Promise<void> {
+  const me = await ask<{ role: string; development: boolean }>("api/v1/me");
+  role.value = me.role;
+  development.value = me.development;
+  const found = (await ask<{ app: string }[]>("api/v1/jobs")).map((one) => one.app);
+  if (found.join("/") !== names.value?.join("/")) names.value = found;
+}
+
 export async function begin(): Promise<void> {
   for (;;) {
     try {
-      const me = await ask<{ role: string; development: boolean }>("api/v1/me");
-      role.value = me.role;
-      development.value = me.development;
-      names.value = (await ask<{ app: string }[]>("api/v1/jobs")).map((found) => found.app);
+      await lookAround();
       connected.value = true;
-      if (names.value.length) break;
+      if (names.value?.length) break;
     } catch {
       connected.value = false;
     }
     await new Promise((again) => setTimeout(again, 1000));
   }
   if (!names.value.includes(place.value.job)) go({ job: names.value[0] ?? "", selected: "" });
+  setInterval(() => void lookAround().catch(() => undefined), JOBS);
 }
 
 let listening = "";

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useArrivals } from "./arrivals";
 import type { Known } from "./arrivals";
 import { ago, clock, count, local, one, seconds } from "./format";
+import { written } from "./json";
 import { ask } from "./server";
 import { go, link, now, place } from "./state";
 import { HEIGHT, paint } from "./timechart";
@@ -15,17 +16,17 @@ const BACK = 600;
 function Partitions(props: { job: Job; stream: string }) {
   const { job } = props;
   const mine = job.partitions.filter((reach) => reach.stream === props.stream);
-  if (!mine.length) return null;
+  if (!mine.length) return <p class="soft">No partition of this stream has told a time yet.</p>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="partitions">
       <table>
         <thead>
           <tr>
             <th>partition</th>
+            <th>holds it</th>
             <th>latest event</th>
             <th>its watermark</th>
             <th>last seen</th>
-            <th>holds the watermark</th>
           </tr>
         </thead>
         <tbody>
@@ -34,10 +35,10 @@ function Partitions(props: { job: Job; stream: string }) {
               <td>
                 {reach.stream}/{reach.partition}
               </td>
+              <td>{reach.holds ? "yes, furthest behind" : reach.idle ? "no, idle" : "no"}</td>
               <td title={local(reach.latest)}>{clock(reach.latest)}</td>
               <td title={local(reach.watermark)}>{clock(reach.watermark)}</td>
               <td>{ago(reach.seen_at, now.value)} ago</td>
-              <td>{reach.holds ? "yes, furthest behind" : reach.idle ? "no, idle" : "no"}</td>
             </tr>
           ))}
         </tbody>
@@ -88,9 +89,10 @@ export function TimeScreen(props: { job: Job }) {
   const streams = job.steps.filter((step) => step.kind === "stream" && step.topic);
   const stream = streams.find((step) => step.name === place.value.selected) ?? streams[0];
   const topic = stream?.topic ?? "";
-  const every = job.steps.find((step) => step.window?.every && step.name.startsWith(topic))?.window?.every ?? 0;
+  const window = job.steps.find((step) => step.window?.every && step.name.startsWith(topic));
+  const every = window?.window?.every ?? 0;
   const span = Math.min(3_600_000, Math.max(60_000, 5 * every));
-  const known = useArrivals(job, topic, every, span);
+  const known = useArrivals(job, topic, window, span);
   const canvas = useRef<HTMLCanvasElement>(null);
   const placed = useRef<Placed[]>([]);
   const [paused, setPaused] = useState(0);
@@ -126,12 +128,22 @@ export function TimeScreen(props: { job: Job }) {
     if (near) void show(near.dot);
   }
 
-  if (!stream) return <p class="empty">This job has no stream in the log whose time could be shown.</p>;
+  if (!stream) {
+    return (
+      <p class="empty">
+        This job reads no topic of the log, so its events cannot be shown one by one. The bar has its watermark; what waits for it: <code>headrace why</code>
+      </p>
+    );
+  }
   const late = job.steps.find((step) => step.name === `${topic}.late`);
   return (
     <div class="page">
       <h2>Time of {stream.name}</h2>
-      <p class="soft">Each dot is an event: across, when it happened; down, when it arrived. Below the line it is late: a red square. Boxes are windows; grey ones are closed.</p>
+      <p class="soft">
+        Each dot is an event: across, when it happened; down, when it arrived. Below the line it is late: a red square.
+        {every > 0 && " Boxes are windows; grey ones are closed."}
+        {known.current.panes.size > 0 && " A tick in a box is a result: early, on time (tall), late (red)."}
+      </p>
       <div class="tools">
         {streams.length > 1 &&
           streams.map((step) => (
@@ -140,34 +152,52 @@ export function TimeScreen(props: { job: Job }) {
             </button>
           ))}
         <button class={paused ? "on" : ""} aria-pressed={paused > 0} onClick={() => setPaused(paused ? 0 : Date.now())}>
-          {paused ? "go on" : "pause"}
+          {paused ? "paused" : "pause"}
         </button>
         <label class="figure">
-          back <input type="range" min={0} max={BACK} step={5} value={back} onInput={(event) => setBack(Number(event.currentTarget.value))} /> {back ? seconds(back) : "now"}
+          {seconds(BACK)} ago
+          <input
+            type="range"
+            aria-label="look back"
+            aria-valuetext={back ? `${seconds(back)} ago` : "now"}
+            min={-BACK}
+            max={0}
+            step={5}
+            value={-back}
+            onInput={(event) => setBack(-Number(event.currentTarget.value))}
+          />
+          {paused > 0 || back > 0 ? <span class="warn">as it was at {clock(new Date((paused || now.value) - back * 1000).toISOString())}</span> : "now"}
         </label>
         {(paused > 0 || back > 0) && (
-          <span class="warn">
-            as it was at {clock(new Date((paused || now.value) - back * 1000).toISOString())}
-          </span>
+          <button
+            onClick={() => {
+              setPaused(0);
+              setBack(0);
+            }}
+          >
+            live again
+          </button>
         )}
         <span class="grow" />
         <span data-late-minute>
           <a class={late?.in ? "bad" : ""} href={link({ screen: "late", selected: `${stream.name}.late` })}>
-            {one(lateSince(known.current, now.value - 60_000), "record")} late in the last minute, {count(late?.in ?? 0)} in all, in {stream.name}.late
+            {known.current.looked
+              ? `${one(lateSince(known.current, now.value - 60_000), "record")} late in the last minute, ${count(late?.in ?? 0)} in all, in ${stream.name}.late`
+              : "Counting the late records."}
           </a>
         </span>
       </div>
       <canvas ref={canvas} height={HEIGHT} style={{ height: `${HEIGHT}px` }} role="img" aria-label="event time against arrival; the tables below say the same in words" onClick={pick} />
       {picked && (
-        <>
+        <div class="card">
           <h3>
             partition {String(picked["_partition"])}, offset {String(picked["_offset"])}{" "}
             <button class="text" onClick={() => setPicked(null)}>
               close
             </button>
           </h3>
-          <pre>{JSON.stringify(picked, null, 2)}</pre>
-        </>
+          <pre>{written(picked, 2)}</pre>
+        </div>
       )}
       <div class="columns">
         <section>

@@ -1,6 +1,6 @@
 // The drawing of Time: dots at (event time, arrival), the watermark through them, late ones below it, windows that fill at the bottom.
 
-import type { Known } from "./arrivals";
+import type { Known, Pane } from "./arrivals";
 import type { Arrival } from "./types";
 
 export const HEIGHT = 400;
@@ -178,14 +178,25 @@ function windows(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scen
     }
     round(pen, from + 1.5, top + 0.5, to - from - 3, BARS - 6);
     pen.stroke();
-    label(pen, [number, known.lateWindows.get(start) ?? 0], closed, from + 8, to - from - 14, top + 21);
+    label(pen, [number, known.lateWindows.get(start) ?? 0], closed, from + 8, to - from - 16, top + 16);
+    ticks(pen, known.panes.get(start) ?? [], scene.until, from + 8, to - from - 16, top + BARS - 8);
   }
 }
 
+// The results of a window, in the order in which they were emitted: a tall tick is the one on time.
+function ticks(pen: CanvasRenderingContext2D, panes: Pane[], until: number, across: number, room: number, down: number): void {
+  const shown = panes.filter((pane) => pane.emitted <= until).slice(-Math.max(0, Math.floor(room / 4)));
+  shown.forEach((pane, number) => {
+    pen.fillStyle = ink(pane.kind === "late" ? "--bad" : pane.kind === "early" ? "--accent" : "--ink");
+    const high = pane.kind === "early" ? 4 : pane.kind === "late" ? 6 : 10;
+    pen.fillRect(across + 4 * number, down - high, 2, high);
+  });
+}
+
 function label(pen: CanvasRenderingContext2D, [number, late]: [number, number], closed: boolean, across: number, room: number, down: number): void {
-  const plain = `${(number - (closed ? late : 0)).toLocaleString("en-US")}${closed ? "" : " so far"}`;
-  const whole = late && closed ? `${plain}, ${late} late` : plain;
-  const text = [whole, plain, plain.replace(" so far", "")].find((one) => pen.measureText(one).width <= room);
+  const plain = (number - (closed ? late : 0)).toLocaleString("en-US");
+  const end = closed ? (late ? `, ${late} late` : "") : " so far";
+  const text = [`${plain} events${end}`, `${plain}${end}`, plain].find((one) => pen.measureText(one).width <= room);
   if (!text) return;
   pen.fillStyle = ink("--ink");
   pen.fillText(text, across, down);

@@ -1,13 +1,13 @@
 // Topics: partitions and sizes, records by offset, time or key, a form to send one, and the groups that read.
 
 import { useEffect, useState } from "preact/hooks";
-import { bytes, clock, count, value } from "./format";
+import { bytes, clock, count, one, value } from "./format";
 import { Groups } from "./groups";
 import type { Group } from "./groups";
 import { Schema, columnsOf } from "./panel";
-import { Filter, Grid } from "./rows";
-import { ask } from "./server";
-import type { Problem } from "./server";
+import { parse, written } from "./json";
+import { Filter, Grid, compare } from "./rows";
+import { ask, trouble } from "./server";
 import { go, link, place, role } from "./state";
 import type { Job, Row, Topic } from "./types";
 
@@ -15,50 +15,108 @@ function total(topic: Topic): number {
   return topic.partitions.reduce((sum, partition) => sum + partition.end - partition.start, 0);
 }
 
+interface Asked {
+  partition: number;
+  by: string;
+  text: string;
+  back: number;
+}
+
+interface Found {
+  records: Row[];
+  from: number;
+  whole: boolean;
+}
+
+const NEWEST = 30;
+const LIMIT = 100;
+// The server looks at so many records for those of a key.
+const SEARCHED = 200_000;
+
+async function found(topic: Topic, asked: Asked): Promise<Found> {
+  const path = (partition: number, where: string): string => `api/v1/topics/${encodeURIComponent(topic.name)}/records?partition=${partition}&${where}&limit=${LIMIT}`;
+  if (asked.by === "key" && asked.text) {
+    // The newest first; a key may be in any partition.
+    const parts = await Promise.all(
+      topic.partitions.map(async (part) => {
+        const from = Math.max(part.start, part.end - (asked.back + 1) * SEARCHED);
+        const told = await ask<{ records: Row[] }>(path(part.partition, `offset=${from}&key=${encodeURIComponent(asked.text)}`));
+        return { records: told.records, from, whole: from <= part.start };
+      }),
+    );
+    const records = parts.flatMap((part) => part.records).sort((one, other) => compare(other["_time"], one["_time"]));
+    return { records, from: Math.max(...parts.map((part) => part.from)), whole: parts.every((part) => part.whole) };
+  }
+  const partition = topic.partitions[asked.partition];
+  const newest = Math.max(partition?.start ?? 0, (partition?.end ?? 0) - NEWEST);
+  const where = asked.text ? `${asked.by}=${encodeURIComponent(asked.text)}` : `offset=${newest}`;
+  const told = await ask<{ records: Row[] }>(path(asked.partition, where));
+  return { records: asked.text ? told.records : told.records.reverse(), from: newest, whole: true };
+}
+
+// A link may name a record: topic/partition/offset.
+function linked(selected: string): Asked {
+  const [, partition, offset] = selected.split("/");
+  return { partition: Number(partition ?? 0), by: "offset", text: offset ?? "", back: 0 };
+}
+
+const PLACEHOLDERS: Record<string, string> = { offset: "newest", time: "2026-01-01T12:00:00Z", key: "the whole key" };
+const HIDDEN = ["_partition", "_tombstone", "_key"];
+const TITLES: Record<string, string> = { _offset: "offset", _time: "time", _key: "key", _partition: "partition", _tombstone: "removes its key" };
+
 function Records(props: { topic: Topic }) {
   const { topic } = props;
-  const [asked, setAsked] = useState({ partition: 0, by: "offset", text: "" });
-  const [found, setFound] = useState<{ records: Row[]; next: number } | null>(null);
+  const [asked, setAsked] = useState<Asked>(() => linked(place.value.selected));
+  const [answer, setAnswer] = useState<Found | null>(null);
   const [wrong, setWrong] = useState("");
   const [opened, setOpened] = useState<Row | null>(null);
-  const partition = topic.partitions[asked.partition];
+  const live = !asked.text && !opened ? topic.partitions[asked.partition]?.end : 0;
   useEffect(() => {
-    const newest = Math.max(partition?.start ?? 0, (partition?.end ?? 0) - 30);
-    const where = asked.text ? `${asked.by}=${encodeURIComponent(asked.text)}` : `offset=${newest}`;
-    ask<{ records: Row[]; next: number }>(`api/v1/topics/${encodeURIComponent(topic.name)}/records?partition=${asked.partition}&${where}&limit=100`).then(
-      (answer) => {
-        setFound(answer);
+    let gone = false;
+    found(topic, asked).then(
+      (told) => {
+        if (gone) return;
+        setAnswer(told);
         setWrong("");
       },
-      (problem: Problem) => setWrong(problem.detail),
+      (problem: unknown) => gone || setWrong(trouble(problem)),
     );
-  }, [topic.name, asked, partition?.end]);
-  const columns = Object.keys(found?.records[0] ?? {}).filter((name) => !["_partition", "_tombstone", "_key"].includes(name));
-  const ordered = columns.filter((name) => name.startsWith("_")).concat(columns.filter((name) => !name.startsWith("_")));
-  const shown = asked.text && asked.by !== "key" ? (found?.records ?? []) : [...(found?.records ?? [])].reverse();
+    return () => {
+      gone = true;
+    };
+  }, [topic.name, asked, live]);
+  const searching = asked.by === "key" && asked.text !== "";
+  const rows = answer?.records ?? [];
+  const shown = HIDDEN.filter((name) => (name === "_partition" ? searching : (name !== "_key" || !topic.key.length) && rows.some((row) => row[name])));
+  const columns = Object.keys(rows[0] ?? {}).filter((name) => !name.startsWith("_"));
   return (
     <>
       <div class="tools">
-        <select aria-label="partition" value={asked.partition} onChange={(event) => setAsked({ ...asked, partition: Number(event.currentTarget.value) })}>
-          {topic.partitions.map((one) => (
-            <option key={one.partition} value={one.partition}>
-              partition {one.partition}
-            </option>
-          ))}
-        </select>
-        <select aria-label="find by" value={asked.by} onChange={(event) => setAsked({ ...asked, by: event.currentTarget.value })}>
-          {["offset", "time", "key"].map((name) => (
+        <select aria-label="find by" value={asked.by} onChange={(event) => setAsked({ ...asked, by: event.currentTarget.value, text: "", back: 0 })}>
+          {Object.keys(PLACEHOLDERS).map((name) => (
             <option key={name} value={name}>
               by {name}
             </option>
           ))}
         </select>
+        {asked.by !== "key" && (
+          <select aria-label="partition" value={asked.partition} onChange={(event) => setAsked({ ...asked, partition: Number(event.currentTarget.value) })}>
+            {topic.partitions.map((one) => (
+              <option key={one.partition} value={one.partition}>
+                partition {one.partition}
+              </option>
+            ))}
+          </select>
+        )}
         <input
-          data-filter
+          key={asked.by}
+          data-find
           aria-label={asked.by}
-          placeholder={asked.by === "time" ? "2026-01-01T12:00:00Z" : asked.by === "offset" ? "newest" : "the whole key"}
-          onChange={(event) => setAsked({ ...asked, text: event.currentTarget.value.trim() })}
+          placeholder={PLACEHOLDERS[asked.by]}
+          value={asked.text}
+          onChange={(event) => setAsked({ ...asked, text: event.currentTarget.value.trim(), back: 0 })}
         />
+        {asked.text && <button onClick={() => setAsked({ ...asked, text: "", back: 0 })}>newest again</button>}
         {wrong && <span class="bad">{wrong}</span>}
       </div>
       {opened && (
@@ -69,16 +127,42 @@ function Records(props: { topic: Topic }) {
               close
             </button>
           </h3>
-          <pre>{JSON.stringify(opened, null, 2)}</pre>
+          <pre>{written(opened, 2)}</pre>
         </div>
       )}
-      {shown.length ? (
-        <Grid columns={ordered} rows={shown} onRow={setOpened} id={(row) => String(row["_offset"])} label={`records of ${topic.name}`} />
+      {rows.length ? (
+        <Grid
+          columns={["_offset", "_time", ...shown, ...columns]}
+          title={(column) => TITLES[column] ?? column}
+          rows={rows}
+          onRow={setOpened}
+          chosen={(row) => (opened ? same(row, opened) : asked.by === "offset" && String(row["_offset"]) === asked.text)}
+          id={(row) => `${String(row["_partition"])}/${String(row["_offset"])}`}
+          label={`records of ${topic.name}`}
+        />
       ) : (
-        <p class="soft">No records here.</p>
+        <p class="soft">
+          {answer === null ? "Loading the records." : searching ? "No record with this key." : asked.text ? "No record from there on." : "No record in this partition."}
+          {answer !== null && !asked.text && (
+            <>
+              {" "}
+              Send one: <code>headrace produce {topic.name}</code>
+            </>
+          )}
+        </p>
+      )}
+      {searching && answer !== null && !answer.whole && (
+        <p class="tools">
+          <span class="soft">Searched from offset {count(answer.from)} on.</span>
+          <button onClick={() => setAsked({ ...asked, back: asked.back + 1 })}>search further back</button>
+        </p>
       )}
     </>
   );
+}
+
+function same(one: Row, other: Row): boolean {
+  return one["_offset"] === other["_offset"] && one["_partition"] === other["_partition"];
 }
 
 function example(topic: Topic): string {
@@ -106,10 +190,11 @@ function Produce(props: { topic: Topic }) {
   }
   async function send(): Promise<void> {
     try {
-      const stored = await ask<{ stored: number; next_offsets: Record<string, number> }>(`api/v1/topics/${encodeURIComponent(props.topic.name)}`, JSON.parse(text));
-      setSaid(`${stored.stored} stored`);
+      const stored = await ask<{ stored: number; next_offsets: Record<string, number> }>(`api/v1/topics/${encodeURIComponent(props.topic.name)}`, parse(text));
+      const offsets = Object.entries(stored.next_offsets).map(([partition, next]) => `partition ${partition}, offset ${count(next - 1)}`);
+      setSaid(`${one(stored.stored, "record")} stored: ${offsets.join("; ")}`);
     } catch (problem) {
-      setSaid(problem instanceof SyntaxError ? `this is not JSON: ${problem.message}` : (problem as Problem).detail);
+      setSaid(problem instanceof SyntaxError ? `this is not JSON: ${problem.message}` : trouble(problem));
     }
   }
   return (
@@ -130,7 +215,7 @@ function List(props: { topics: Topic[]; selected: Topic | undefined }) {
         <thead>
           <tr>
             <th>topic</th>
-            <th class="n">partitions</th>
+            <th class="n wide-only">partitions</th>
             <th class="n">records</th>
             <th class="n">size</th>
             <th>latest event</th>
@@ -140,9 +225,9 @@ function List(props: { topics: Topic[]; selected: Topic | undefined }) {
           {props.topics.map((topic) => (
             <tr key={topic.name} class={`link ${topic.name === props.selected?.name ? "on" : ""}`} onClick={() => go({ selected: topic.name })}>
               <td>
-                <a href={link({ selected: topic.name })}>{topic.name}</a>
+                <a href={link({ selected: topic.name })} data-topic={topic.name}>{topic.name}</a>
               </td>
-              <td class="n">{topic.partitions.length}</td>
+              <td class="n wide-only">{topic.partitions.length}</td>
               <td class="n" data-records={topic.name}>
                 {count(total(topic))}
               </td>
@@ -156,7 +241,8 @@ function List(props: { topics: Topic[]; selected: Topic | undefined }) {
   );
 }
 
-export function TopicsScreen(_props: { job: Job }) {
+export function TopicsScreen(props: { job: Job }) {
+  const { job } = props;
   const [topics, setTopics] = useState<Topic[] | null>(null);
   const [groups, setGroups] = useState<Group[]>([]);
   const [filter, setFilter] = useState("");
@@ -177,19 +263,22 @@ export function TopicsScreen(_props: { job: Job }) {
       </p>
     );
   }
-  const shown = topics.filter((topic) => topic.name.includes(filter));
-  const selected = topics.find((topic) => topic.name === place.value.selected) ?? shown[0];
+  const shown = topics.filter((topic) => topic.name.toLowerCase().includes(filter.toLowerCase()));
+  const named = place.value.selected.split("/")[0];
+  // The topics of the job that is looked at come first to mind.
+  const mine = new Set(job.steps.map((step) => step.topic));
+  const selected = topics.find((topic) => topic.name === named) ?? shown.find((topic) => mine.has(topic.name)) ?? shown[0];
   return (
     <div class="split">
       <div class="page" tabIndex={0} role="region" aria-label="topics and records">
         <div class="tools">
           <Filter value={filter} onInput={setFilter} what="topics" />
         </div>
-        <List topics={shown} selected={selected} />
+        {shown.length ? <List topics={shown} selected={selected} /> : <p class="soft">No topic passes the filter.</p>}
         {selected && (
           <>
             <h3>Records of {selected.name}</h3>
-            <Records key={selected.name} topic={selected} />
+            <Records key={place.value.selected.includes("/") ? place.value.selected : selected.name} topic={selected} />
           </>
         )}
       </div>

@@ -60,6 +60,7 @@ export interface Interruption {
   committed_at: string | null;
   restarted_at: string;
   before: Counts | null;
+  recovered: boolean;
   recovered_epoch: number | null;
   recovered_at: string | null;
 }

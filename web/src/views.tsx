@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Chart, chartOf } from "./chart";
 import { Copies, Downloads } from "./copies";
-import { count } from "./format";
+import { count, one } from "./format";
 import { asOf, nameOf, useLive } from "./live";
 import type { Live } from "./live";
 import { columnsOf } from "./panel";
@@ -60,8 +60,7 @@ function Rows(props: { view: View }) {
       <div class="tools">
         <Filter value={filter} onInput={setFilter} />
         <span class="soft figure">
-          {count(rows.length)}
-          {live.more ? "+" : ""} rows
+          {one(rows.length, "row").replace(" ", live.more ? "+ " : " ")}
         </span>
         <AsOf live={live} epoch={epoch} onEpoch={setEpoch} />
         <span class="grow" />

@@ -49,7 +49,7 @@ class Connection:
         given = parse_qs(parts.query).get("token", [None])[0]
         self._base = f"{parts.scheme}://{parts.netloc}"
         if parts.scheme not in ("http", "https"):
-            raise ConnectorError(f"{url!r} is no address of a server", hint="http://127.0.0.1:7070/?token=…")
+            raise ConnectorError(f"{url!r} is not an address of a server", hint="http://127.0.0.1:7070/?token=…")
         self._token = token or given
 
     def view(self, name: str) -> ViewClient:
@@ -163,7 +163,7 @@ class ViewClient:
 def connect(url: str, token: str | None = None) -> Connection:
     """Ask a server (`headrace serve`) for views and their changes.
 
-    `url` is the address that the server prints, with its token; or give `token` apart.
+    `url` is the address that the server prints, with its token; or give `token` separately.
     """
     return Connection(url, token)
 

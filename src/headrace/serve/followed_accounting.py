@@ -1,15 +1,15 @@
-"""The accounting of a job as a reader outside of it follows it: totals by step, the last epochs, and rates.
+"""The accounting of a job as a reader outside of it follows it: totals by step, the last epochs, and the last minute.
 
 The sums are those of `jobs/facts/accounting.py`; new entries of the accounting topic are added epoch by epoch, so that a query costs only
-what came since the last one.
+what came since the last one. Of an epoch whose entry the journal has dropped, the log still knows when its tasks wrote.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -23,12 +23,12 @@ from headrace.log.consumer import Consumer
 from headrace.log.errors import UnknownTopic
 from headrace.plan.topics import accounting_topic
 from headrace.serve.histogram import Histogram
+from headrace.serve.last_minute import LastMinute
 
 BOUNDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _EPOCHS = 300
-_RATE_OVER = 5.0
-# The rates of the last minute, in parts of this many seconds.
-_PARTS, _PART = 30, 2.0
+# Watermarks are kept for ten minutes.
+_MARKS = 600
 
 
 @dataclass
@@ -44,11 +44,12 @@ class StepTotals:
 
 @dataclass
 class EpochCounts:
-    """The counts of one epoch by step, when it was committed, how long it took from its plan to its commit, and its watermark."""
+    """The counts of one epoch by step and when it was committed; while the journal has it, how long it took from its plan to its commit,
+    and its watermark."""
 
     epoch: int
+    committed_at: float
     steps: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: dict.fromkeys(COUNTS, 0)))
-    committed_at: float | None = None
     seconds: float | None = None
     watermark: int | None = None
 
@@ -80,13 +81,12 @@ class FollowedAccounting:
             self._consumer = self._consumer or self._opened(record.id)
         except UnknownTopic:
             return
-        columns = readable(self._log.topic(accounting_topic(self._place.name)))
+        columns = [*readable(self._log.topic(accounting_topic(self._place.name))), "_appended_at"]
         while (table := self._consumer.poll(timeout="0s", columns=columns)) is not None:
             self._waiting = pl.concat([self._waiting, entries_in(table, record.id)])
+            stored = pl.DataFrame(table.select(["epoch", "_appended_at"])).group_by("epoch").agg(pl.col("_appended_at").max())
+            self._stored |= {epoch: moment.timestamp() for epoch, moment in stored.iter_rows()}
         self._close(done)
-        for counts in self._epochs:
-            if counts.committed_at is None:
-                self._time(counts)
         self._present = self._sums if self._waiting.is_empty() else added(self._sums, self._waiting)
 
     def totals(self, step: str) -> StepTotals:
@@ -99,46 +99,38 @@ class FollowedAccounting:
 
     def epochs(self) -> list[EpochCounts]:
         """The last committed epochs in which records moved, the oldest first."""
-        return [counts for counts in self._epochs if counts.committed_at is not None]
-
-    def rates(self) -> Mapping[str, Mapping[str, float]]:
-        """Records a second that each step received and emitted, over the last seconds."""
-        now = time.time()
-        recent = [counts for counts in self._epochs if counts.committed_at is not None and now - counts.committed_at < _RATE_OVER]
-        rates: dict[str, dict[str, float]] = defaultdict(lambda: {"in": 0.0, "out": 0.0})
-        for counts in recent:
-            for step, found in counts.steps.items():
-                for name in ("in", "out"):
-                    rates[step][name] += found[name] / _RATE_OVER
-        return rates
-
-    def history(self) -> Mapping[str, list[float]]:
-        """Records a second that each step received, in equal parts of the last minute, the oldest first."""
-        now = time.time()
-        found: dict[str, list[float]] = defaultdict(lambda: [0.0] * _PARTS)
-        for counts in self._epochs:
-            part = _PARTS - 1 - int((now - (counts.committed_at or 0.0)) / _PART)
-            if 0 <= part < _PARTS:
-                for step, moved in counts.steps.items():
-                    found[step][part] += moved["in"] / _PART
-        return found
-
-    def last_minute(self, end: str) -> int:
-        """The number of records with this fate, such as late or dead letters, in the last minute."""
-        now = time.time()
-        recent = [counts for counts in self._epochs if now - (counts.committed_at or 0.0) < 60.0]
-        return sum(found[end] for counts in recent for found in counts.steps.values())
+        return list(self._epochs)
 
     def changed_at(self, step: str) -> float | None:
         """When the last epoch with changes for a step was committed."""
-        return next((counts.committed_at for counts in reversed(self._epochs) if counts.committed_at and step in counts.steps), None)
+        return self._changed.get(step)
+
+    def up_to(self, epoch: int, steps: Collection[str]) -> dict[str, int] | None:
+        """The sums of the counts of some steps up to an epoch; None if the entries of the epochs since then are not all there."""
+        if self._consumer is None:
+            return None
+        topic = self._log.topic(accounting_topic(self._place.name))
+        start = self._log.partition(topic, 0).state().start
+        entries = entries_in(self._log.read(topic.name, columns=readable(topic), start=start), self._job or "")
+        if start and (entries.is_empty() or int(entries["epoch"].min()) > epoch):  # type: ignore[arg-type] # there are entries
+            return None
+        later = by_epoch(entries.filter((pl.col("epoch") > epoch) & (pl.col("epoch") <= self._done), pl.col("step").is_in(list(steps))))
+        before = [row for row in self._sums.steps if row["step"] in steps]
+        return {name: sum(row[name] for row in before) - int(later[name].sum()) for name in COUNTS}
 
     def _begin(self) -> None:
         self._consumer = None
         self._sums = Sums(self._job or "")
         self._present = self._sums
         self._waiting = no_entries()
+        self._done = 0
         self._epochs: deque[EpochCounts] = deque(maxlen=_EPOCHS)
+        self.minute = LastMinute()
+        """What moved in the last minute."""
+        self._changed: dict[str, float] = {}
+        self.watermarks: deque[tuple[float, int]] = deque(maxlen=_MARKS)
+        """Moments, and the watermark of the epoch that was committed then; about one a second."""
+        self._stored: dict[int, float] = {}
         self.durations = Histogram(BOUNDS)
         """How long epochs took, of those that were followed."""
 
@@ -153,27 +145,32 @@ class FollowedAccounting:
 
     def _close(self, done: int) -> None:
         """Add up the finished epochs."""
+        self._done = done
         finished = self._waiting.filter(pl.col("epoch") <= done)
         if finished.is_empty():
             return
         self._waiting = self._waiting.filter(pl.col("epoch") > done)
         self._sums = added(self._sums, finished)
         for row in by_epoch(finished).to_dicts():
-            self._epoch(row["epoch"]).steps[row["step"]] = {name: row[name] for name in COUNTS}
+            counts = self._epoch(row["epoch"])
+            counts.steps[row["step"]] = {name: row[name] for name in COUNTS}
+            self._changed[row["step"]] = counts.committed_at
+            self.minute.add(counts.committed_at, row["step"], counts.steps[row["step"]])
+        self._stored = {epoch: moment for epoch, moment in self._stored.items() if epoch > done}
 
     def _epoch(self, number: int) -> EpochCounts:
         if not self._epochs or self._epochs[-1].epoch != number:
-            self._epochs.append(EpochCounts(number))
+            self._epochs.append(self._timed(EpochCounts(number, self._stored[number])))
         return self._epochs[-1]
 
-    def _time(self, counts: EpochCounts) -> None:
-        """Read from the journal when an epoch was committed, and planned; both entries are removed after a hundred epochs."""
+    def _timed(self, counts: EpochCounts) -> EpochCounts:
+        """An epoch with what the journal knows of it. Both entries are removed after a hundred epochs."""
         planned = entry(self._place.checkpoint, OFFSETS, counts.epoch - 1)
-        try:
+        with suppress(FileNotFoundError):
             planned_at, counts.committed_at = moments_of(self._place.checkpoint, counts.epoch)
             counts.seconds = max(0.0, counts.committed_at - planned_at)
             self.durations.add(counts.seconds)
             counts.watermark = int(json.loads(planned.read_text(encoding="utf-8").splitlines()[-1])["watermark"])
-        except FileNotFoundError:
-            if self._epochs and counts.epoch < self._epochs[-1].epoch - 100:
-                counts.committed_at = 0.0
+            if not self.watermarks or counts.committed_at >= self.watermarks[-1][0] + 1.0:
+                self.watermarks.append((counts.committed_at, counts.watermark))
+        return counts

@@ -113,5 +113,5 @@ def _interval() -> float:
     except ValueError:
         found = 0.0
     if not found > 0:
-        raise SettingsError(f"{_INTERVAL}={text!r} is no time", hint="give milliseconds above zero, as in 60000")
+        raise SettingsError(f"{_INTERVAL}={text!r} is not a time", hint="give milliseconds above zero, as in 60000")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 import threading
@@ -39,7 +40,7 @@ DIRECTORY = "serve"
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """Where a server listens, and within which bounds."""
+    """The address of a server, and its limits."""
 
     host: str = "127.0.0.1"
     port: int = 7070
@@ -53,7 +54,7 @@ class ServeSettings:
     limits: ServerLimits = field(default_factory=ServerLimits)
     sql: SqlLimits = field(default_factory=SqlLimits)
     channels: Channels = field(default_factory=Channels)
-    """Where the alerts of the jobs are told."""
+    """The channels that alerts of the jobs are sent to."""
     otel: bool = False
     """Send the server's own metrics to a collector of OpenTelemetry; a run sends those of its job."""
 
@@ -159,6 +160,7 @@ class Server:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.hub.start()
+        following = asyncio.create_task(self.api.jobs.follow())
         try:
             with (
                 watching(lambda: jobs_in(self._home), self._log, self._settings.channels),
@@ -166,6 +168,8 @@ class Server:
             ):
                 yield
         finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
             await self.hub.stop()
             self._log.close()
             self._lock.release()

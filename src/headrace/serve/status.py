@@ -65,10 +65,10 @@ class JobStatus:
             **event_time(plan, description),
             "late": sum(step["in"] for step in steps if step["kind"] == "late"),
             "dead_letter": sum(step["in"] for step in steps if step["kind"] == "dead"),
-            "late_minute": self._accounting.last_minute("late"),
-            "dead_letter_minute": self._accounting.last_minute("dead_letter"),
+            "late_minute": self._accounting.minute.total("late"),
+            "dead_letter_minute": self._accounting.minute.total("dead_letter"),
             "restarts": run.progress.get("restarts", 0) if run is not None else 0,
-            "interruptions": self._interruptions.told(run, self._accounting, streams),
+            "interruptions": self._interruptions.told(run, found.epoch, self._accounting, streams),
             "steps": steps,
             "lags": lags_of(self._log, plan, self._log.clock.now()),
             "latency": self._latencies.read(),
@@ -81,8 +81,16 @@ class JobStatus:
             "told_at": _moment(time.time()),
         }
 
+    def follow(self) -> None:
+        """Read what was written since the last call; what the journal drops soon is kept."""
+        self._accounting.read()
+
+    def watermarks(self) -> list[tuple[int, int]]:
+        """When the watermark was where, in milliseconds, over the last minutes that were followed."""
+        return [(int(at * 1000), mark // 1000) for at, mark in self._accounting.watermarks]
+
     def _steps(self, description: JobDescription) -> Iterator[dict[str, Any]]:
-        rates, history = self._accounting.rates(), self._accounting.history()
+        rates, history = self._accounting.minute.rates(), self._accounting.minute.history()
         for step in description.steps:
             topic = step.name if step.kind == "stream" and self._held(step.name) is not None else ""
             yield {

@@ -8,6 +8,7 @@ import pytest
 from headrace.ops.servers.ports import free_ports
 from headrace.serve.server import Server, ServeSettings
 from headrace.testing.written import WrittenView
+from tests.support.processes import PATIENCE
 
 COLUMNS = "url string, user string, views bigint"
 
@@ -40,7 +41,7 @@ class Client(httpx.Client):
 
     def __init__(self, server, role="operate"):
         token = getattr(server.tokens, role)
-        super().__init__(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        super().__init__(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE)
         self.server = server
 
     @property

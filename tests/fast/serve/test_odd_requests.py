@@ -136,3 +136,16 @@ def test_a_batch_of_cloudevents_with_one_that_does_not_fit_stores_nothing(client
     assert log.read("clicks").num_rows == 0
     assert client.post("/api/v1/topics/clicks", content=json.dumps([good, good]), headers=headers).json()["stored"] == 1
     assert log.read("clicks")["n"].to_pylist() == [2**53 + 1]
+
+
+def test_records_with_keys_that_are_no_text_are_shown(totals, serving):
+    totals.log.create_topic("raw", schema="content binary, n bigint")
+    with totals.log.producer(linger=None) as producer:
+        producer.send("raw", {"content": b"\x00\xff", "n": 2**60 + 1}, key=b"\xff\xfe")
+        producer.send("raw", {"content": None, "n": None})
+        producer.send("raw", {"content": b"text", "n": 1}, key="schlüssel")
+    with serving() as client:
+        answer = client.get("/api/v1/topics/raw/records")
+    assert answer.status_code == 200
+    found = {row["_offset"]: (row["_key"], row["content"], row["n"]) for row in answer.json()["records"]}
+    assert found == {0: ("//4=", "AP8=", 2**60 + 1), 1: (None, None, None), 2: ("schlüssel", "dGV4dA==", 1)}

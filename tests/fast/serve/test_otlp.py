@@ -90,5 +90,5 @@ def test_without_the_extra_the_remedy_is_told(monkeypatch):
 
 def test_an_interval_that_is_no_time_is_refused(monkeypatch):
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "soon")
-    with pytest.raises(SettingsError, match="'soon' is no time"), exported(list):
+    with pytest.raises(SettingsError, match="'soon' is not a time"), exported(list):
         pass

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -18,6 +19,7 @@ from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.description import JobDescription
 from headrace.jobs.facts.last_run import LastRun, Recorder
 from headrace.jobs.facts.phases import Phases, phases_of
+from headrace.jobs.facts.progress import Progress
 from headrace.operators.event_time.watermark import Reach, StreamTime
 from headrace.ops.crash import crash
 from headrace.serve.event_time import event_time
@@ -91,13 +93,109 @@ def test_the_accounting_is_told_for_both_sides_of_a_crash(totals, serving):
     Recorder(totals.place, clock)
     accounted(totals, 1, facts={"taken": 10, "out": 9, "dead_letter": 1})
     totals.epoch([])
-    Recorder(totals.place, clock)
+    run = Recorder(totals.place, clock)
     accounted(totals, 2, facts={"taken": 5, "out": 5})
     totals.epoch([])
+    run.record(_progress(2))
     with serving() as client:
         (told,) = client.get("/api/v1/jobs/totals-job").json()["interruptions"]
     assert told["before"] == {"in": 10, "out": 9, "late": 0, "duplicate": 0, "filtered": 0, "dead_letter": 1}
     assert (told["epoch"], told["recovered_epoch"]) == (1, 2)
+
+
+def test_a_run_records_when_the_first_epoch_after_a_crash_was_committed(totals):
+    clock = ManualClock(1_767_268_800_000_000)
+    Recorder(totals.place, clock)
+    totals.epoch([])
+    Recorder(totals.place, clock)
+    again = Recorder(totals.place, clock)
+    again.record(_progress(1))
+    assert [found.get("recovered_epoch") for found in LastRun.of(totals.place).interruptions] == [None, None]
+    totals.epoch([])
+    committed = (totals.place.checkpoint / "commits" / "1").stat().st_mtime
+    totals.epoch([])
+    again.record(_progress(3))
+    found = LastRun.of(totals.place).interruptions
+    assert [one["recovered_epoch"] for one in found] == [2, 2]
+    assert [datetime.fromisoformat(one["recovered_at"]).timestamp() for one in found] == pytest.approx([committed] * 2, abs=1e-5)
+    totals.epoch([])
+    again.record(_progress(4))
+    assert LastRun.of(totals.place).interruptions == found
+
+
+def test_a_run_that_ends_at_once_records_its_first_epoch_after_a_crash(totals):
+    clock = ManualClock(1_767_268_800_000_000)
+    Recorder(totals.place, clock)
+    again = Recorder(totals.place, clock)
+    totals.epoch([])
+    again.end()
+    assert LastRun.of(totals.place).interruptions[0]["recovered_epoch"] == 1
+
+
+def _progress(epoch):
+    return Progress(epoch, None, 0, 0, 0.0)
+
+
+def test_both_sides_of_a_crash_are_told_by_a_server_that_saw_none_of_its_epochs(totals, serving):
+    clock = ManualClock(1_767_268_800_000_000)
+    Recorder(totals.place, clock)
+    accounted(totals, 1, facts={"taken": 10, "out": 9, "dead_letter": 1})
+    totals.epoch([])
+    run = Recorder(totals.place, clock)
+    totals.epoch([])
+    run.record(_progress(2))
+    _quick_epochs(totals, 2, 402)
+    with serving() as client:
+        (told,) = client.get("/api/v1/jobs/totals-job").json()["interruptions"]
+    assert told["before"] == {"in": 10, "out": 9, "late": 0, "duplicate": 0, "filtered": 0, "dead_letter": 1}
+    assert (told["epoch"], told["recovered_epoch"]) == (1, 2)
+
+
+def test_a_crash_is_over_once_a_later_epoch_is_committed_whoever_saw_it(totals, serving):
+    clock = ManualClock(1_767_268_800_000_000)
+    Recorder(totals.place, clock)
+    totals.epoch([])
+    Recorder(totals.place, clock)
+    with serving() as client:
+        (told,) = client.get("/api/v1/jobs/totals-job").json()["interruptions"]
+        assert not told["recovered"]
+        totals.epoch([])
+        (told,) = _asked_until(client, lambda found: found["interruptions"][0]["recovered"])["interruptions"]
+    assert (told["recovered_epoch"], told["recovered_at"]) == (None, None)
+
+
+def _asked_until(client, seen):
+    """The status of the job once it shows what is waited for; it is computed twice a second at most."""
+    for _ in range(600):
+        found = client.get("/api/v1/jobs/totals-job").json()
+        if seen(found):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(found)
+
+
+def test_what_came_long_before_the_last_epochs_is_still_told(totals, serving):
+    """The journal is pruned, and hundreds of quick epochs have passed: the log knows when each was written."""
+    accounted(totals, 1, facts={"taken": 10, "out": 7, "late": 3}, totals={"taken": 7, "out": 7})
+    totals.epoch([{"url": "/a", "user": "ada", "views": 1}])
+    _quick_epochs(totals, 2, 402)
+    with serving() as client:
+        told = client.get("/api/v1/jobs/totals-job").json()
+    (view,) = [step for step in told["steps"] if step["kind"] == "view"]
+    assert view["changed_at"] is not None
+    assert told["late_minute"] == 3
+    (facts,) = [step for step in told["steps"] if step["name"] == "facts"]
+    assert sum(facts["history"]) * 2 == pytest.approx(411)
+
+
+def _quick_epochs(view, first, last):
+    """Write the accounting of many epochs, and leave what the journal has of them when they are over: the last entry."""
+    accounted(view, range(first, last + 1), facts={"taken": 1, "out": 1})
+    for kind in ("offsets", "commits"):
+        for entry in (view.place.checkpoint / kind).iterdir():
+            entry.unlink()
+    view.number = last
+    view.commit()
 
 
 def test_windows_are_counted_exactly_however_many_dots_are_shown(totals, serving):
@@ -114,6 +212,42 @@ def test_windows_are_counted_exactly_however_many_dots_are_shown(totals, serving
     assert told["windows"] == [[noon, 1_000], [noon + 60_000, 1_000], [noon + 120_000, 1_000]]
     assert len(told["arrivals"]) < 3_000
     assert (again["windows"], again["arrivals"]) == ([], [])
+
+
+def test_a_window_has_a_tick_for_each_pane_that_was_emitted(written, serving):
+    view = written("url string, window_start timestamp, views bigint, pane string", ("url", "window_start"))
+    rows = [{"url": url, "window_start": NOON, "views": 1} for url in ("/a", "/b", "/c")]
+    view.epoch([{**row, "pane": "early"} for row in rows[:2]])
+    view.epoch([{**row, "pane": "on-time"} for row in rows])
+    view.epoch([{**rows[0], "pane": "late"}])
+    with serving() as client:
+        told = client.get("/api/v1/topics/totals/panes").json()
+        again = client.get("/api/v1/topics/totals/panes", params={"since": json.dumps(told["next"])}).json()
+        other = client.get("/api/v1/topics/totals-job.accounting/panes")
+    noon = int(NOON.timestamp() * 1000)
+    assert [(start, pane, epoch, rows) for start, pane, epoch, _, rows in told["panes"]] == [
+        (noon, "early", 1, 2), (noon, "on-time", 2, 3), (noon, "late", 3, 1),
+    ]  # fmt: skip
+    assert again["panes"] == []
+    assert other.status_code == 404
+
+
+def test_a_page_that_opens_late_is_told_where_the_watermark_was(totals, serving):
+    noon = int(NOON.timestamp() * 1_000_000)
+    accounted(totals, 1, facts={"taken": 1, "out": 1})
+    totals.epoch([], watermark=noon)
+    with serving() as client:
+        # Nobody has asked for the job; the server looks by itself, and the journal drops the epoch.
+        for _ in range(600):
+            if any(status.watermarks() for status in client.server.api.jobs._statuses.values()):
+                break
+            time.sleep(0.05)
+        accounted(totals, 2, facts={"taken": 1, "out": 1})
+        totals.epoch([], watermark=noon + 60_000_000)
+        for kind in ("offsets", "commits"):
+            (totals.place.checkpoint / kind / "0").unlink()
+        told = client.get("/api/v1/jobs/totals-job/watermarks").json()
+    assert told[0][1] == noon // 1000
 
 
 def test_the_partition_that_is_furthest_behind_holds_the_watermark():
@@ -139,9 +273,9 @@ def test_the_phases_of_epochs_are_kept_without_end(tmp_path):
     phases = Phases(tmp_path)
     for batch in range(1_000):
         took = {"latestOffset": 1, "walCommit": 2, "queryPlanning": 1, "addBatch": 40, "commitOffsets": 5}
-        phases.record({"batchId": batch, "durationMs": took})
-        phases.record({"batchId": batch, "durationMs": took})
-    phases.record(None)
+        phases.record([{"batchId": batch, "durationMs": took}])
+        phases.record([{"batchId": batch, "durationMs": took}])
+    phases.record([])
     found = phases_of(tmp_path)
     assert max(found) == 1_000
     assert len(found) == 300

@@ -9,7 +9,8 @@ import websockets.sync.client
 from websockets.exceptions import ConnectionClosed
 
 import headrace as hr
-from tests.support.examples import examples
+from tests.support.examples import seeds
+from tests.support.processes import PATIENCE
 
 
 def folded(rows, message):
@@ -106,7 +107,7 @@ def test_a_slow_subscriber_gets_the_net_changes_of_many_epochs(totals, serving):
     assert told == {"/a": ("update", 5), "/new": ("insert", 1), "/gone": ("delete", 0)}
 
 
-@pytest.mark.parametrize("seed", range(examples(24)))
+@pytest.mark.parametrize("seed", seeds(24))
 def test_a_table_folded_over_cuts_and_restarts_of_the_server_equals_the_view(written, serving, seed):
     draw = random.Random(seed)
     view = written(tasks=draw.choice([1, 3]))
@@ -144,11 +145,11 @@ def test_a_websocket_gives_the_same_messages_and_goes_on_from_a_place(totals, se
     with serving() as client:
         client.get("/api/v1/views/totals", params={"epoch": 1}).raise_for_status()
         url = f"{client.socket_url}/api/v1/views/totals?token={client.server.tokens.read}"
-        with websockets.sync.client.connect(url) as opened:
-            first = json.loads(opened.recv())
+        with websockets.sync.client.connect(url, open_timeout=PATIENCE) as opened:
+            first = json.loads(opened.recv(timeout=PATIENCE))
         totals.epoch([row("/a", 2)])
-        with websockets.sync.client.connect(f"{url}&since={first['id']}") as opened:
-            second = json.loads(opened.recv(timeout=10))
+        with websockets.sync.client.connect(f"{url}&since={first['id']}", open_timeout=PATIENCE) as opened:
+            second = json.loads(opened.recv(timeout=PATIENCE))
     assert (first["type"], first["rows"]) == ("snapshot", [row("/a", 1)])
     assert (second["type"], second["changes"][0]["row"]["views"]) == ("changes", 2)
 
@@ -170,8 +171,8 @@ def test_a_socket_to_a_view_that_is_not_there_is_closed_with_the_reason(totals, 
     totals.epoch([row("/a", 1)])
     with serving() as client:
         url = f"{client.socket_url}/api/v1/views/other?token={client.server.tokens.read}"
-        with websockets.sync.client.connect(url) as opened, pytest.raises(ConnectionClosed) as closed:
-            opened.recv(timeout=10)
+        with websockets.sync.client.connect(url, open_timeout=PATIENCE) as opened, pytest.raises(ConnectionClosed) as closed:
+            opened.recv(timeout=PATIENCE)
     assert closed.value.rcvd.code == 4404
     assert "other" in closed.value.rcvd.reason
 

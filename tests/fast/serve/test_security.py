@@ -13,6 +13,7 @@ from headrace.core.errors import SettingsError
 from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.tokens import Role
 from headrace.serve.server import DIRECTORY, ServeSettings
+from tests.support.processes import PATIENCE
 
 LOWER = {Role.READ: None, Role.PRODUCE: "read", Role.OPERATE: "produce"}
 
@@ -78,9 +79,9 @@ def test_a_socket_is_refused_without_a_token_and_from_another_origin(totals, ser
         for headers in ({}, {"Authorization": "Bearer wrong"}, {**right, "Origin": "http://evil.example"}):
             with (
                 pytest.raises((InvalidStatus, ConnectionClosed)),
-                websockets.sync.client.connect(url, additional_headers=headers) as opened,
+                websockets.sync.client.connect(url, additional_headers=headers, open_timeout=PATIENCE) as opened,
             ):
-                opened.recv(timeout=5)
+                opened.recv(timeout=PATIENCE)
 
 
 def test_a_path_or_method_that_is_not_declared_is_denied(totals, serving):
@@ -149,7 +150,7 @@ def test_headers_and_bodies_that_do_not_come_in_time_are_not_waited_for(totals, 
         address, token = ("127.0.0.1", client.base_url.port), client.server.tokens.read
         head = f"POST /api/v1/sql HTTP/1.1\r\nHost: 127.0.0.1:{address[1]}\r\nAuthorization: Bearer {token}\r\n"
         for begun, told in (("", b""), (head, b""), (f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{", b" 408 ")):
-            with socket.create_connection(address, timeout=20) as slow:
+            with socket.create_connection(address, timeout=PATIENCE) as slow:
                 slow.sendall(begun.encode())
                 assert told in _all(slow)
 
@@ -167,7 +168,7 @@ def _all(connection):
 def test_beyond_the_most_connections_the_one_that_waits_longest_is_closed(totals, serving):
     totals.epoch([])
     with serving(limits=ServerLimits(connections=3)) as client:
-        waiting = [socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) for _ in range(3)]
+        waiting = [socket.create_connection(("127.0.0.1", client.base_url.port), timeout=PATIENCE) for _ in range(3)]
         assert client.get("/healthz").status_code == 200
         assert _all(waiting[0]) == b""
         waiting[2].sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{client.base_url.port}\r\nConnection: close\r\n\r\n".encode())

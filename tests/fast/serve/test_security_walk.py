@@ -14,6 +14,7 @@ from headrace.plan.side_streams import DEAD_LETTER
 from headrace.serve.http.limits import ServerLimits
 from tests.support.examples import examples
 from tests.support.http_attacks import BODIES, PATHS, QUERIES
+from tests.support.processes import PATIENCE
 
 ROLES = ("none", "read", "produce", "operate")
 OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
@@ -118,9 +119,9 @@ def test_sockets_refuse_what_routes_refuse(client):
         for headers in wrong:
             with (
                 pytest.raises((InvalidStatus, ConnectionClosed)),
-                websockets.sync.client.connect(f"{client.socket_url}{address}", additional_headers=headers) as opened,
+                websockets.sync.client.connect(client.socket_url + address, additional_headers=headers, open_timeout=PATIENCE) as opened,
             ):
-                opened.recv(timeout=5)
+                opened.recv(timeout=PATIENCE)
 
 
 def test_methods_that_are_not_declared_are_refused_everywhere(client):
@@ -147,7 +148,7 @@ def test_no_request_that_the_document_allows_fails_in_the_server(client):
                     # Else it waits for an epoch that never comes.
                     case.query["wait"] = "0"
                 try:
-                    answer = case.call(base_url=client.server.url, headers=dict(client.headers), timeout=30, allow_redirects=False)
+                    answer = case.call(base_url=client.server.url, headers=dict(client.headers), timeout=PATIENCE, allow_redirects=False)
                 except UnicodeError:
                     return
                 drawn += 1

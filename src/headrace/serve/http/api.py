@@ -55,7 +55,8 @@ class Api:
     def __init__(self, hub: Hub, sql: SqlLimits, *, development: bool = False) -> None:
         self._hub, self._limits = hub, sql
         self._running = asyncio.Semaphore(_QUERIES)
-        views, topics, jobs, pages = ViewRoutes(hub), TopicRoutes(hub), JobRoutes(hub, development=development), PageRoutes()
+        self.jobs = jobs = JobRoutes(hub, development=development)
+        views, topics, pages = ViewRoutes(hub), TopicRoutes(hub), PageRoutes()
         page = ("order", "limit", "cursor", "epoch", "wait", "since", "format")
         self.operations: Sequence[Operation] = (
             Operation("GET", "/", Role.READ, pages.index),
@@ -71,6 +72,7 @@ class Api:
             Operation("GET", "/api/v1/jobs/{name}", Role.READ, jobs.read),
             Operation("GET", "/api/v1/jobs/{name}/health", Role.READ, jobs.health),
             Operation("GET", "/api/v1/jobs/{name}/alerts", Role.READ, jobs.alerts),
+            Operation("GET", "/api/v1/jobs/{name}/watermarks", Role.READ, jobs.watermarks),
             Operation("POST", "/api/v1/jobs/{name}/crash", Role.OPERATE, jobs.crash, (), "Crash"),
             Operation("GET", "/api/v1/views", Role.READ, views.list),
             Operation("GET", "/api/v1/views/{name}", Role.READ, views.read, page),
@@ -82,6 +84,7 @@ class Api:
             Operation("POST", "/api/v1/topics/{name}", Role.PRODUCE, topics.produce, (), "Records"),
             Operation("GET", "/api/v1/topics/{name}/records", Role.READ, topics.records, ("partition", "offset", "time", "key", "limit")),
             Operation("GET", "/api/v1/topics/{name}/arrivals", Role.READ, topics.arrivals, ("since", "time", "window")),
+            Operation("GET", "/api/v1/topics/{name}/panes", Role.READ, topics.panes, ("since",)),
             Operation("POST", "/api/v1/topics/{name}/redrive", Role.OPERATE, topics.redrive, (), "Letters"),
             Operation("GET", "/api/v1/groups", Role.READ, topics.groups),
             Operation("POST", "/api/v1/groups/{name}/seek", Role.OPERATE, topics.seek, (), "Seek"),

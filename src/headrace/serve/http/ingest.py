@@ -124,7 +124,7 @@ def _rows(read: Callable[[object], Record], post: Posted) -> tuple[list[Record],
         try:
             row = read(record)
             if row["value"] is None:
-                raise ValueError("a tombstone is not taken over HTTP")
+                raise ValueError("a tombstone is not accepted over HTTP")
             rows.append(row)
         except ValueError as error:
             wrong.append((post.first_row + number, str(error)))
@@ -153,6 +153,6 @@ def _event(event: Any, number: int) -> Posted:
 def _unfit(wrong: Sequence[tuple[int, str]]) -> Problem:
     number, reason = wrong[0]
     return Problem(
-        422, f"record {number}: {reason}", hint="nothing was stored; mend the records and send all of them again",
+        422, f"record {number}: {reason}", hint="nothing was stored; correct the records and send all of them again",
         errors=[{"row": row, "reason": why} for row, why in wrong[:_TOLD]], count=len(wrong),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from headrace.core.errors import JobError
+from headrace.core.errors import HeadraceError, JobError
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.description import JobDescription
 from headrace.ops.alerts.watch import told
@@ -29,6 +30,9 @@ from headrace.serve.views.hub import Hub
 
 # A status is computed at most this often, however many clients ask for it.
 _EVERY = 0.5
+# Without clients the accounting is followed this often: the journal of quick epochs goes back some seconds.
+_FOLLOWED = 3.0
+_log = logging.getLogger(__name__)
 
 
 class JobRoutes:
@@ -80,6 +84,12 @@ class JobRoutes:
         found = await asyncio.to_thread(lambda: told(JobDirectory(self._hub.home, name), self._described(name)))
         return JSONResponse(found)
 
+    async def watermarks(self, request: Request) -> Response:
+        """Where the watermark of a job was in the last ten minutes: when, and the watermark, in milliseconds since 1970."""
+        name = request.path_params["name"]
+        await self._status(name)
+        return JSONResponse(self._statuses[name].watermarks())
+
     async def metrics(self, request: Request) -> Response:
         """The facts of all jobs and views in Prometheus' format."""
         names = await asyncio.to_thread(lambda: [job.app for job in Catalog(self._hub.home).jobs()])
@@ -90,6 +100,18 @@ class JobRoutes:
         """The role that the token proves, and whether jobs may be crashed."""
         role: Role = request.scope["role"]
         return JSONResponse({"role": role.name.lower(), "development": self._development})
+
+    async def follow(self) -> None:
+        """Look at every job now and then: what the journal drops within seconds is known when somebody opens the page."""
+        while not self._hub.closing:
+            try:
+                for job in await asyncio.to_thread(lambda: list(Catalog(self._hub.home).jobs())):
+                    async with self._asking:
+                        await asyncio.to_thread(self._status_of(job.app).follow)
+            except (HeadraceError, OSError) as error:
+                # A job that is being removed; who asks for it is told.
+                _log.info("the jobs could not be followed: %s", error)
+            await asyncio.sleep(_FOLLOWED)
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
         while not self._hub.closing:
@@ -106,10 +128,12 @@ class JobRoutes:
 
     def _made(self, name: str) -> dict[str, Any]:
         description = self._described(name)
-        status = self._statuses.get(name)
-        if status is None:
-            status = self._statuses[name] = JobStatus(self._hub.log, JobDirectory(self._hub.home, name))
-        return status.told(description)
+        return self._status_of(name).told(description)
+
+    def _status_of(self, name: str) -> JobStatus:
+        if name not in self._statuses:
+            self._statuses[name] = JobStatus(self._hub.log, JobDirectory(self._hub.home, name))
+        return self._statuses[name]
 
     def _findings(self, name: str) -> Sequence[Finding]:
         self._described(name)

@@ -114,7 +114,7 @@ class Security:
             raise Problem(413, f"the body has {int(length):,} bytes, at most {self._limits.body:,} are taken")
         kind = headers.get("content-type", "").split(";")[0].strip().lower()
         if kind not in _JSON:
-            raise Problem(415, f"content type {kind!r} is not taken", hint=f"one of {', '.join(_JSON)}")
+            raise Problem(415, f"content type {kind!r} is not accepted", hint=f"one of {', '.join(_JSON)}")
 
     def _bounded(self, receive: Receive) -> Receive:
         """The body for a handler: not too large, and received in time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,6 +28,7 @@ from headrace.serve.http.bodies import object_of
 from headrace.serve.http.ingest import Posted, posts_of, store
 from headrace.serve.http.numbers import number
 from headrace.serve.http.problems import Problem, problem_of
+from headrace.serve.panes import COLUMNS, panes_of
 from headrace.serve.views.hub import Hub
 
 _PAGE, _MOST = 100, 1_000
@@ -69,16 +71,19 @@ class TopicRoutes:
 
     async def arrivals(self, request: Request) -> Response:
         """When the newest records of a topic happened, by its time or the column `time`, and when they arrived; counts by `window`."""
-        topic, asked = self._topic(request), request.query_params.get("since", "{}")
+        topic, since = self._topic(request), _offsets(request)
         time = request.query_params.get("time") or topic.time or "_time"
         if time != "_time" and (time not in topic.columns.names or not pa.types.is_timestamp(topic.columns.field(time).type)):
             raise Problem(400, f"topic {topic.name!r} has no time {time!r}")
-        try:
-            since = {int(partition): int(offset) for partition, offset in json.loads(asked).items()}
-        except (ValueError, AttributeError, TypeError) as error:
-            raise Problem(400, f"since={asked!r} is not an object of offsets") from error
         window = number(request.query_params.get("window", "0"), "window")
         return JSONResponse(await asyncio.to_thread(arrivals_of, self._hub.log, topic, Asked(since, time, window)))
+
+    async def panes(self, request: Request) -> Response:
+        """The panes of the windows in a view's topic: the window, early, on time or late, the epoch, when, and how many rows."""
+        topic, since = self._topic(request), _offsets(request)
+        if not set(COLUMNS) <= set(topic.columns.names):
+            raise Problem(400, f"topic {topic.name!r} has no panes of windows", hint=f"its columns: {', '.join(topic.columns.names)}")
+        return JSONResponse(await asyncio.to_thread(panes_of, self._hub.log, topic, since))
 
     async def produce(self, request: Request) -> Response:
         """Store records: a JSON object or array, lines of JSON, or CloudEvents. All of them, or none."""
@@ -164,7 +169,7 @@ class TopicRoutes:
         table = pa.Table.from_batches(found, place.layout.schema(names)).slice(0, limit)
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
-        shown = frame.with_columns(pl.col("_key").cast(pl.String, strict=False))
+        shown = frame.with_columns(pl.Series("_key", [_legible(key) for key in frame["_key"]], dtype=pl.String))
         rows = ",".join(as_json(shown).to_list()) if shown.height else ""
         return f'{{"records":[{rows}],"next":{cursor.offset}}}'.encode()
 
@@ -172,11 +177,11 @@ class TopicRoutes:
         log = self._hub.log
         stream = dead.name.removesuffix(".dead")
         if dead_topic(stream) != dead.name:
-            raise Problem(409, f"{dead.name!r} is no topic of dead letters", hint="dead letters of a stream are in <stream>.dead")
+            raise Problem(409, f"{dead.name!r} is not a topic of dead letters", hint="dead letters of a stream are in <stream>.dead")
         try:
             log.topic(stream)
         except UnknownTopic as error:
-            raise Problem(409, f"{stream!r} is no topic of this log", hint="send the records to their own system") from error
+            raise Problem(409, f"{stream!r} is not a topic of this log", hint="send the records to their own system") from error
         redriven, repeated, failed = 0, 0, list[dict[str, Any]]()
         for row in log.read(dead.name).to_pylist():
             place = (row["_partition"], row["_offset"])
@@ -205,6 +210,15 @@ def _chosen(letters: Any) -> dict[tuple[int, int], Any] | None:
     return {(letter["partition"], letter["offset"]): letter.get("record") for letter in letters}
 
 
+def _offsets(request: Request) -> dict[int, int]:
+    """The offsets that a page has already seen, by partition."""
+    asked = request.query_params.get("since", "{}")
+    try:
+        return {int(partition): int(offset) for partition, offset in json.loads(asked).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise Problem(400, f"since={asked!r} is not an object of offsets") from error
+
+
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
 
@@ -212,6 +226,16 @@ def _whole(value: Any) -> bool:
 def _with_key(batch: pa.RecordBatch, key: str) -> pa.RecordBatch:
     column = batch.column("_key")
     return batch.filter(pa.compute.equal(column, pa.scalar(key.encode(), column.type)).fill_null(False))
+
+
+def _legible(key: bytes | None) -> str | None:
+    """A key as text; one that is no text as base64, as binary columns are."""
+    if key is None:
+        return None
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(key).decode()
 
 
 def _moment(text: str) -> datetime:

@@ -84,7 +84,11 @@ class ViewRoutes:
         keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in values])
         rows = await asyncio.to_thread(lambda: snapshot.where_equal(frame).filter(keep).sort(key[len(parts) :]).head(10_001).collect())
         if rows.height > 10_000:
-            raise Problem(413, "more than 10,000 rows begin so", hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…")
+            raise Problem(
+                413,
+                "more than 10,000 rows have a key that begins with these parts",
+                hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…",
+            )
         headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch)}
         return Response(form.rows(rows), headers=headers, media_type=form.media_type)
 

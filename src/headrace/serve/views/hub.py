@@ -50,7 +50,7 @@ class Hub:
         return found
 
     async def opened(self, name: str) -> Followed:
-        """The same for a subscriber: while the server starts, or reads the view anew, it waits until the view is ready."""
+        """The same for a subscriber: while the server starts, or reads the view again, it waits until the view is ready."""
         began = known_at = asyncio.get_running_loop().time()
         while (now := asyncio.get_running_loop().time()) - began < _STARTING:
             found = self.follower.view(name)

@@ -90,7 +90,7 @@ def tables_of(tree: exp.Query) -> list[str]:
 def _refuse(node: exp.Expression) -> None:
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
-            raise Problem(400, f"{node.sql(dialect='duckdb')!r} is no view", hint="only views are read")
+            raise Problem(400, f"{node.sql(dialect='duckdb')!r} is not a view", hint="only views are read")
         if node.args.get("db") or node.args.get("catalog"):
             raise Problem(400, f"{node.sql(dialect='duckdb')!r}: a view has no schema or database before its name")
     elif isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):

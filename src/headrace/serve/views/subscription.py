@@ -170,7 +170,7 @@ def _told(followed: Followed, epoch: int, frame: pl.DataFrame) -> SubscriberMess
 def check_place(place: str | None) -> None:
     """Refuse what no message has as its id."""
     if place is not None and place != AMID and not digits(place.rpartition("-")[2]):
-        raise Problem(400, f"{place[:80]!r} is no place in a view", hint="give the id of the last message")
+        raise Problem(400, f"{place[:80]!r} is not a place in a view", hint="give the id of the last message")
 
 
 def _epoch_of(place: str | None, followed: Followed) -> int | None:
