@@ -1,4 +1,4 @@
-"""What every benchmark shares: interleaved pairs, workers in processes of their own, the machine's state, and the last line."""
+"""Shared parts of all benchmarks: interleaved pairs, workers in processes of their own, the machine's state, and the last line."""
 
 from __future__ import annotations
 

@@ -54,14 +54,14 @@ class Joins:
         self._random = np.random.default_rng(7)
 
     def as_of(self, rows: int, epochs: int, versions: int, keys: int) -> float:
-        """Records a second with their versions, `versions` new ones an epoch."""
+        """Records per second with their versions, `versions` new ones an epoch."""
         shard = Shard(self._left.join(self._right.to_table("k").as_of("at", history="1 hour"), on="k").node)
         return self._rate(
             shard, ((rows, self._rows("id", "v", rows, keys, n), self._rows("rid", "w", versions, keys, n)) for n in range(epochs))
         )
 
     def lookup(self, rows: int, epochs: int, table: int) -> float:
-        """Records a second with the rows of a table of this many."""
+        """Records per second with the rows of a table of this many."""
         shard = Shard(self._left.join(self._right.to_table("k"), on="k").node)
         shard.run({"right": added(self._table("rid", "w", table))}, 0)
         return self._rate(shard, ((rows, self._rows("id", "v", rows, table, number), None) for number in range(epochs)))

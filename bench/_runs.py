@@ -34,7 +34,7 @@ class Run:
         return list(self.epochs[skip:-1] if len(self.epochs) > skip + 1 else self.epochs[skip:])
 
     def rate(self, skip: int) -> float:
-        """Records a second."""
+        """Records per second."""
         return statistics.median(epoch.rows / epoch.seconds for epoch in self.steady(skip))
 
     def cost(self, skip: int) -> float:

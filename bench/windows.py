@@ -54,7 +54,7 @@ FULL = Size(
     pairs=3, small_epochs=16, large_epochs=8, per_key_rows=60_000, minute_rows=400_000, keys=10_000_000, latency_seconds=30, starts=3
 )
 QUICK = Size(
-    pairs=1, small_epochs=12, large_epochs=6, per_key_rows=60_000, minute_rows=200_000, keys=10_000_000, latency_seconds=8, starts=1
+    pairs=1, small_epochs=12, large_epochs=5, per_key_rows=30_000, minute_rows=200_000, keys=2_000_000, latency_seconds=5, starts=1
 )
 
 

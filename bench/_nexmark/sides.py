@@ -1,4 +1,4 @@
-"""What a side of the benchmark gives: its answer to a query over a few events, and what a query over many costs it."""
+"""A side of the benchmark: its answer to a query over a few events, and the cost of a query over many."""
 
 from __future__ import annotations
 
