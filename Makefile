@@ -1,5 +1,5 @@
 # Each command sets up by itself what it needs (scripts/setup.sh) and is quick when that is done already.
-.PHONY: help setup demo test test-fast soak fuzz check lint format reference dist page pictures lock clean
+.PHONY: help setup demo test test-fast soak fuzz check style format reference dist page pictures lock clean
 
 python := .venv/bin/python
 # As many processes as cores, but no more JVMs than a laptop's memory holds; tests/support/workers.py says which tests stay together.
@@ -31,7 +31,7 @@ test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: $(axe)
 test: ## everything: style, types, and the fast, spark and system tests
 	@scripts/setup.sh java postgres redis strace chromium
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory style
 	@$(pytest)
 
 test-fast: ## the tests without a JVM, with fewer random examples, for the inner loop
@@ -50,12 +50,13 @@ fuzz: ## the randomized tests with fresh seeds for MINUTES=5; a failure prints t
 
 check: ## style and types only
 	@scripts/setup.sh
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory style
+	@$(python) -m mypy
 
-lint:
+# Types are a test of the system class: mypy uses one core, and the tests use the others meanwhile.
+style:
 	@$(python) -m ruff check
 	@$(python) -m ruff format --check
-	@$(python) -m mypy
 
 format: ## put imports and layout right
 	@scripts/setup.sh

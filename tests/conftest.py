@@ -1,4 +1,4 @@
-"""What every test stands on: a ceiling of time, settings that do not come from the developer's shell, and a line for each class."""
+"""Foundations of every test: a limit of time, settings that do not come from the developer's shell, and a line for each class."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shlex
+import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -42,6 +43,10 @@ hypothesis.settings.register_profile(
     max_examples=examples(100),
 )
 hypothesis.settings.load_profile("headrace")
+
+# A shell lets what it starts in the background ignore interrupts, and every process inherits that: no test could interrupt another one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # As in the workers of Spark. The threads of polars help with many rows; with few they cost more than they do.
 os.environ["POLARS_MAX_THREADS"] = "1"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="DemoFigures")
 app = typer.Typer(help="Headrace at work: a live demo in this terminal.")
-Rate = Annotated[float, typer.Option("--rate", "-r", min=1, help="Records a second.")]
+Rate = Annotated[float, typer.Option("--rate", "-r", min=1, help="Records per second.")]
 Seconds = Annotated[float | None, typer.Option("--seconds", min=0, help="End after this many seconds, with everything read.")]
 Picture = Annotated[Path | None, typer.Option("--picture", hidden=True, help="Write the last look to this SVG file.")]
 

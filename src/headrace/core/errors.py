@@ -53,7 +53,7 @@ class SchemaError(HeadraceError):
 
 
 class SettingsError(HeadraceError):
-    """A setting is missing, unknown, or has a value without meaning."""
+    """A setting is missing, unknown, or has a meaningless value."""
 
 
 class ConnectorError(HeadraceError):

@@ -21,6 +21,8 @@ FAILPOINTS: dict[str, str] = {
     "evolution.record.before": "the state of a changed app is laid out next to the former one, and the job is the former one",
     "evolution.record.after": "the job is the changed app, with its state; what only the former one had is not removed",
     "job.start.before": "topics and tables are there, the run has its number, and its query is not started",
+    "loop.commit.before": "all tasks of an epoch are done, and the loop has not committed it",
+    "loop.commit.after": "the loop has committed an epoch, and nothing else is done with it",
     "job.publish.before": "an epoch is committed, and tables of files do not show it",
     "job.publish.after": "an epoch is committed and shown by all outputs",
     "job.stop.before": "the last epoch of a run is done with, and its query is not stopped",

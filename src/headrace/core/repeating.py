@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def repeated(work: Callable[[], None], *, seconds: float, name: str) -> Iterator[None]:
-    """Do some work again and again, so many seconds after it was done last; it handles its own errors."""
+    """Repeat some work, this many seconds after it was last done; it handles its own errors."""
     ended = threading.Event()
 
     def run() -> None:

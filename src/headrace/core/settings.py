@@ -29,7 +29,7 @@ class Settings:
     """
 
     home: Path = Path(".headrace")
-    """Where the log, jobs and views live. In the file, relative to the file; elsewhere, to the working directory."""
+    """The directory of the log, jobs and views. In the file, relative to the file; elsewhere, to the working directory."""
 
     master: str = "local[*]"
     """The Spark master that jobs run on."""
@@ -38,10 +38,10 @@ class Settings:
     """The heap of the Spark driver, as the JVM writes it: `512m`, `4g`."""
 
     cluster: Literal["refused", "experimental"] = "refused"
-    """Whether the master may have executors in other processes and on other machines, which is an experiment so far."""
+    """Whether the master may have executors in other processes and on other machines, which is experimental."""
 
     restarts: int = 5
-    """How often in a row a job is restarted after a failure that may pass; a finished epoch begins the row anew."""
+    """How often in a row a job is restarted after a failure that may be temporary; a finished epoch resets the count."""
 
     epoch_bytes: int = 512 * 1024 * 1024
     """About how many bytes of records of a topic one epoch reads at most, before any step: a job that is behind needs memory for them."""
@@ -50,10 +50,10 @@ class Settings:
     """Whether Spark serves its own pages while a job runs: on this machine's loopback address only, and without links that stop jobs."""
 
     epoch_seconds: float = 10.0
-    """About how long an epoch should take: one that takes longer lets the next take in fewer records, down to 1,000 of a stream."""
+    """About how long an epoch should take: after one that takes longer, the next reads fewer records, down to 1,000 of a stream."""
 
     quick_rows: int = 10_000
-    """An epoch with at most so many records runs in one task, which is quicker for small ones; 0 to run every epoch in several."""
+    """An epoch with at most this many records runs in one task, which is quicker for small ones; 0 to run every epoch in several."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     """The least severe message that Headrace logs."""
@@ -65,10 +65,10 @@ class Settings:
     """Whether runs and servers send their metrics to a collector of OpenTelemetry; the variables OTEL_EXPORTER_OTLP_* say where."""
 
     alert_webhook: Secret | None = None
-    """Where alerts are posted to, as JSON: a URL."""
+    """The URL that alerts are posted to, as JSON."""
 
     alert_mail: Secret | None = None
-    """Where alerts are mailed to: `smtp://user:password@host:587/?from=jobs@example.org&to=team@example.org`; `smtps://` from the start."""
+    """The mail address of alerts: `smtp://user:password@host:587/?from=jobs@example.org&to=team@example.org`; `smtps://` from the start."""
 
     def __post_init__(self) -> None:
         if self.restarts < 0:
@@ -76,11 +76,11 @@ class Settings:
         if not re.fullmatch(r"[1-9]\d*[kmgt]", self.driver_memory):
             raise SettingsError(f"driver_memory = {self.driver_memory!r} is not an amount of memory", hint='write "512m" or "4g"')
         if not self.epoch_seconds > 0:
-            raise SettingsError(f"epoch_seconds = {self.epoch_seconds} is no time", hint="give a number of seconds above zero")
+            raise SettingsError(f"epoch_seconds = {self.epoch_seconds} is not a time", hint="give a number of seconds above zero")
         if self.quick_rows < 0:
             raise SettingsError(f"quick_rows = {self.quick_rows} is below zero", hint="give 0 to run every epoch in several tasks, or more")
         if self.epoch_bytes < 1:
-            raise SettingsError(f"epoch_bytes = {self.epoch_bytes} lets no record in", hint="give a whole number above zero")
+            raise SettingsError(f"epoch_bytes = {self.epoch_bytes} admits no record", hint="give a whole number above zero")
 
 
 def load_settings(*, start: Path | None = None, environment: Mapping[str, str] | None = None, **arguments: object) -> Settings:

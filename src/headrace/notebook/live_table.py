@@ -17,7 +17,7 @@ _WAIT = "250 milliseconds"
 
 
 class LiveTable(anywidget.AnyWidget):  # type: ignore[misc, unused-ignore]
-    """The first rows of a view, drawn anew as they change. `close()` ends it."""
+    """The first rows of a view, redrawn as they change. `close()` ends it."""
 
     _esm = (files("headrace.notebook") / "live_table.js").read_text(encoding="utf-8")
     _css = (files("headrace.notebook") / "live_table.css").read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from headrace.spark.workers.quick_start import ARCHIVE
 
 JAVA = 17
 FREE_DISK = 2 << 30
-BESIDE_THE_DRIVER = 512 << 20  # Python workers, the log's memory maps, the system itself
+OUTSIDE_THE_DRIVER = 512 << 20  # Python workers, the log's memory maps, the system itself
 SLOW_SYNC = 0.050
 SYNCS = 60
 SPARK_PATIENCE = 180
@@ -138,8 +138,8 @@ def check_memory(settings: Settings, limit: int) -> Check:
     """Room for the Spark driver and the Python workers next to it."""
     driver = int(settings.driver_memory[:-1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[settings.driver_memory[-1]]
     found = f"{_size(limit)} available, the Spark driver takes {settings.driver_memory}"
-    if limit < driver + BESIDE_THE_DRIVER:
-        return Check("memory", "red", found, f"free {_size(driver + BESIDE_THE_DRIVER - limit)} or set a smaller HEADRACE_DRIVER_MEMORY")
+    if limit < driver + OUTSIDE_THE_DRIVER:
+        return Check("memory", "red", found, f"free {_size(driver + OUTSIDE_THE_DRIVER - limit)} or set a smaller HEADRACE_DRIVER_MEMORY")
     return Check("memory", "ok", found)
 
 

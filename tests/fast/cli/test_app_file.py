@@ -27,7 +27,7 @@ def test_explain_tells_what_evaluates_each_step_and_its_state(headrace, file):
     assert [row["step"] for row in answer.rows] == ["page_views", "page_views.where", "page_views.where.window", "per_url"]
     window = answer.rows[2]
     assert window["does"] == "tumbling 1 minute by url: count(*) as views"
-    assert (window["evaluated_by"], window["state"]) == ("headrace", "a row a key and pane of 1 minute")
+    assert (window["evaluated_by"], window["state"]) == ("headrace", "a row per key and pane of 1 minute")
     assert window["bound"] == "1 minute behind the watermark"
 
 

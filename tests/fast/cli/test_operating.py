@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.job_log import own_log
 from headrace.jobs.facts.log_files import Following
 from headrace.jobs.stop_request import stop
+from tests.support.processes import PATIENCE
 from tests.support.terminal import plain
 from tests.support.troubled import TroubledJob
 
@@ -77,6 +79,7 @@ def test_status_tells_all_facts_as_json_and_the_steps_as_a_table(shop, capsys, m
     assert execute(["status", "--home", str(shop.home)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split() == ["state", "killed"] for line in lines)
+    assert any(re.fullmatch(r"in rate +[\d,]+\.\d\d", line.strip()) for line in lines)
     assert any(line.split()[:2] == ["orders.where", "step"] for line in lines)
 
 
@@ -113,7 +116,7 @@ def test_top_goes_on_in_a_terminal_until_it_is_interrupted(shop):
         with suppress(OSError):  # Linux says EIO when the last writer closed
             while chunk := os.read(ours, 65536):
                 written += chunk
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     os.close(ours)
     assert "killed" in plain(written.decode())
 
@@ -156,7 +159,7 @@ def test_a_job_is_stopped_by_the_process_that_its_directory_names(shop, driver, 
     process = driver()
     assert execute(["stop", "shop", "--home", str(shop.home)]) == 0
     assert f"job 'shop' is stopped after epoch 0 (process {process.pid})" in capsys.readouterr().err
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     assert execute(["stop", "shop", "--home", str(shop.home)]) == 0
     assert "job 'shop' is not running" in capsys.readouterr().err
 

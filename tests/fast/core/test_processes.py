@@ -1,4 +1,4 @@
-"""What is left of a dead driver is ended, and nothing else is."""
+"""Processes that a dead driver left are ended, and no others."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_the_other_built_in_alerts_hold_where_their_facts_say_so(name, facts):
     [
         ("late_shar > 1", "late_share"),
         ("late_share", "compares nothing"),
-        ("late_share > ", "no condition"),
+        ("late_share > ", "not a condition"),
         ("__import__('os').system('id') > 0", "call"),
         ("late_share.real > 0", "attribute"),
         ("late_share > 'x'", "constant"),

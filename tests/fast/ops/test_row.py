@@ -190,7 +190,8 @@ def test_the_records_of_any_row_make_that_row(job, seed):
             if "sold" in row and output.name == "sold":
                 assert sum(one.counts for one in story.records) == row["sold"]
             looked += 1
-    assert looked > 4
+    # The first record is never late, and has a part in a row of each view that does not wait for a window.
+    assert looked >= 3
 
 
 def test_the_command_tells_a_row_in_words_and_for_programs(job, capsys):

@@ -1,4 +1,4 @@
-"""What `headrace explain --time` tells of an event time is what happens to it."""
+"""The fate of an event time in `headrace explain --time` is what happens to it."""
 
 from __future__ import annotations
 

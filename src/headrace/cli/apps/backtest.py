@@ -24,7 +24,9 @@ def backtest(
     labels: Annotated[
         str | None, typer.Option("--labels", help="What should be found: a .csv, .ndjson or .parquet file, or a topic.")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="The columns that tell the label of an alert; by default those in common.")] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", help="The columns by which an alert matches a label; by default those in common.")
+    ] = None,
     output: Annotated[str | None, typer.Option("--output", help="The sink or view with the alerts, if the app has several.")] = None,
     by: Annotated[str | None, typer.Option("--by", help="The columns that tell alerts apart, to compare versions.")] = None,
     home: Home = None,
@@ -45,7 +47,7 @@ def backtest(
     plan, log = app.plan(), log_at(app.settings.home if home is None else home)
     moment = None if since is None else place(since)
     if moment is not None and not isinstance(moment, datetime):
-        raise SettingsError(f"--since {since!r} is no time", hint='give a time ("2026-01-01T12:00:00Z") or how long ago ("1 day")')
+        raise SettingsError(f"--since {since!r} is not a time", hint='give a time ("2026-01-01T12:00:00Z") or how long ago ("1 day")')
     begin, chosen = None if moment is None else to_microseconds(moment), _output(plan, output)
     made = rerun(plan, chosen, log, begin)
     judged = None if labels is None else labeled(made, labels_of(labels, log, begin), _names(on))
@@ -64,10 +66,9 @@ def backtest(
 def _output(plan: Plan, wanted: str | None) -> Output:
     """The output to judge: the one that is named, the only sink, or the only output."""
     from headrace.core.errors import PlanError
-    from headrace.plan.plan import Sink
 
     named = [one for one in plan.outputs if wanted is None or one.name == wanted]
-    sinks = [one for one in named if isinstance(one, Sink)]
+    sinks = [one for one in named if one.kind == "sink"]
     if len(named) != 1 and len(sinks) != 1:
         raise PlanError(
             f"app {plan.name!r} has no output {wanted!r}" if not named else f"app {plan.name!r} has {len(named)} outputs",

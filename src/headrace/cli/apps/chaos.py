@@ -24,11 +24,11 @@ def chaos(
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Repeat the faults and records of the run that named this seed.")
     ] = None,
-    rate: Annotated[int, typer.Option("--rate", min=1, help="Records a second, over all streams.")] = 500,
+    rate: Annotated[int, typer.Option("--rate", min=1, help="Records per second, over all streams.")] = 500,
     keep: Annotated[Path | None, typer.Option("--keep", metavar="DIR", help="Work in DIR and keep everything there.")] = None,
     as_json: render.Json = False,
 ) -> None:
-    """Kill an app's job again and again while records come in; then compare its results with a run without faults.
+    """Kill an app's job repeatedly while records arrive; then compare its results with a run without faults.
 
     A copy of the app runs, on its own log, with topics in place of other sources and sinks.
 

@@ -12,16 +12,15 @@ from headrace.cli.app_file import AppFile, app_in
 
 def match(
     file: AppFile,
-    explain: Annotated[bool, typer.Option("--explain", help="Draw the automaton: its places, and what may come behind each.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Draw the automaton: its places, and what may follow each.")] = False,
     as_json: render.Json = False,
 ) -> None:
     """The patterns that an app looks for, and how each is evaluated. Nothing is created."""
     from dataclasses import asdict
 
-    from headrace.operators.patterns.drawing import drawing_of
-    from headrace.plan.patterns.match import Match
+    from headrace.operators.patterns.drawing import drawings_of
 
-    drawings = [drawing_of(node) for node in app_in(file).plan().nodes if isinstance(node, Match)]
+    drawings = drawings_of(app_in(file).plan().nodes)
     if not explain:
         render.table([{"step": one.step, "pattern": one.pattern, "evaluated": one.evaluated} for one in drawings], as_json=as_json)
     elif render.for_programs(as_json):

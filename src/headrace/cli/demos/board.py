@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.align import Align
 from rich.console import Group, RenderableType
@@ -35,6 +37,11 @@ def _figures(figures: Figures) -> RenderableType:
         ("lag", f"{figures.lag_rows:,} rows", late, f"{figures.lag_seconds:.1f} s"),
         ("watermark", f"{figures.watermark:%H:%M:%S}" if figures.watermark else "none yet", "magenta", _epoch(figures)),
     ]
+    return figure_row(cells)
+
+
+def figure_row(cells: Sequence[tuple[str, str, str, str]]) -> RenderableType:
+    """Figures next to each other: a label, the value with its style, and a remark below."""
     grid = Table.grid(expand=True)
     for _ in cells:
         grid.add_column(ratio=1, no_wrap=True)

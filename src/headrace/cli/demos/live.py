@@ -22,7 +22,7 @@ _PATIENCE = 120.0
 
 
 class DemoFigures(Protocol):
-    """What every demo shows."""
+    """The figures that every demo shows."""
 
     @property
     def seconds(self) -> float: ...
@@ -47,7 +47,7 @@ class LiveDemo(ABC, Generic[S]):
     """
 
     records: str
-    """What it reads, in words."""
+    """The records that it reads, in words."""
 
     def __init__(self, app: App, declaring: ModuleType, writer: ModuleType, *, topic: str, rate: float) -> None:
         self.app, self._declaring, self._writer, self._rate = app, declaring.__name__, writer.__name__, rate

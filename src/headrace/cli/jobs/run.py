@@ -35,7 +35,9 @@ def run(
             "forever. By default the run does not end.",
         ),
     ] = None,
-    rows: Annotated[int | None, typer.Option("--rows-per-epoch", min=1, help="The most records of an epoch; 4 million by default.")] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows-per-epoch", min=1, help="The maximum number of records per epoch; 4 million by default.")
+    ] = None,
     place: Annotated[
         Path | None,
         typer.Option(
@@ -45,7 +47,8 @@ def run(
         ),
     ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Go on as the changed app, as headrace plan says; what needs a rebuild is refused.")
+        bool,
+        typer.Option("--accept", help="Continue with the changed app, as headrace plan shows; a change that needs a rebuild is refused."),
     ] = False,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the views of the home over HTTP while the job runs.")] = False,
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to serve on.")] = 7070,
@@ -54,7 +57,7 @@ def run(
     ] = None,
     as_json: render.Json = False,
 ) -> None:
-    """Run an app's job, or continue it where it stopped. Ctrl-C or SIGTERM stops it after the epoch at work, a second one at once.
+    """Run an app's job, or continue it where it stopped. Ctrl-C or SIGTERM stops it after the current epoch, a second one at once.
 
     No record is lost or processed twice.
     """

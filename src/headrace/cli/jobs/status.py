@@ -47,5 +47,11 @@ def _show(facts: dict[str, Any]) -> None:
     shown = {"job": facts["name"], **{name: facts.get(name) for name in (*_FACTS, "dead_letter", "last_error")}}
     for name, value in shown.items():
         if value is not None:
-            render.words(f"{name.replace('_', ' '):<14} {value:,}" if isinstance(value, int) else f"{name.replace('_', ' '):<14} {value}")
+            render.words(f"{name.replace('_', ' '):<14} {_legible(value)}")
     render.table(({name: step[name] for name in _STEP} for step in facts["steps"]), empty="no step has run yet")
+
+
+def _legible(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

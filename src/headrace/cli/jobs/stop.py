@@ -16,7 +16,7 @@ def stop(
     wait: Annotated[float, typer.Option("--wait", min=0, help="The number of seconds to wait for the end.")] = 60,
     home: Home = None,
 ) -> None:
-    """Stop a job that runs on this machine: the epoch at work finishes first. The next run continues from there."""
+    """Stop a job that runs on this machine: the current epoch finishes first. The next run continues from there."""
     from headrace.jobs.stop_request import stop as ask
 
     render.note(str(ask(job_at(app, home), wait)))

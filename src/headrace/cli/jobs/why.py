@@ -20,7 +20,7 @@ def why(
     key: Annotated[str | None, typer.Option("--key", help="A key that the view should have; its parts separated by /.")] = None,
     row: Annotated[
         str | None,
-        typer.Option("--row", metavar="KEY", help="Which records made the row with this key; APP is a file, VIEW is given."),
+        typer.Option("--row", metavar="KEY", help="Show which records made the row with this key; APP must be a file, and VIEW be given."),
     ] = None,
     home: Home = None,
     as_json: render.Json = False,

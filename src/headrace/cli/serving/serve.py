@@ -22,7 +22,7 @@ def serve(
     development: Annotated[bool, typer.Option("--development", help="Let the page crash jobs on purpose.")] = False,
     home: Home = None,
 ) -> None:
-    """Serve the views of a home: ask, subscribe and query over HTTP. Ctrl-C or SIGTERM stops it.
+    """Serve the views of a home over HTTP: read, query and subscribe. Ctrl-C or SIGTERM stops it.
 
     Prints the address of the page with a token that may read; --operate prints the one that may do everything. Tokens are in
     serve/tokens.json of the home; each role has its own.

@@ -1,4 +1,4 @@
-"""`headrace groups`: how far the readers of topics are, and where they go on."""
+"""`headrace groups`: how far the readers of topics are, and where they continue."""
 
 from __future__ import annotations
 

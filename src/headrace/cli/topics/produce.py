@@ -55,7 +55,8 @@ def produce(
     if render.for_programs(as_json):
         render.record({"topic": topic, "stored": fed.stored, "skipped": fed.skipped})
     else:
-        render.note(f"{fed.stored:,} records stored in {topic}" + (f", {fed.skipped:,} lines skipped" if skip_bad else ""))
+        stored = "1 record" if fed.stored == 1 else f"{fed.stored:,} records"
+        render.note(f"{stored} stored in {topic}" + (f", {fed.skipped:,} lines skipped" if skip_bad else ""))
 
 
 class _Skipped:

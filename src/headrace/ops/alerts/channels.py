@@ -32,13 +32,13 @@ class Channels:
 
     def __post_init__(self) -> None:
         if self.webhook is not None and urlsplit(self.webhook.reveal()).scheme not in ("http", "https"):
-            raise SettingsError("alert_webhook is no address", hint="it begins with http:// or https://")
+            raise SettingsError("alert_webhook is not an address", hint="it begins with http:// or https://")
         if self.mail is not None:
             parts = urlsplit(self.mail.reveal())
             asked = parse_qs(parts.query)
             if parts.scheme not in ("smtp", "smtps") or not parts.hostname or not {"from", "to"} <= set(asked):
                 raise SettingsError(
-                    "alert_mail is no address of a mail server",
+                    "alert_mail is not an address of a mail server",
                     hint="smtp://user:password@host:587/?from=jobs@example.org&to=me@example.org",
                 )
 
@@ -93,4 +93,4 @@ def _send(address: Secret, event: Event) -> None:
                 server.login(unquote(parts.username), unquote(parts.password or ""))
             server.send_message(message)
     except (OSError, smtplib.SMTPException) as error:
-        raise ConnectorError(f"the mail server of alerts does not take mail: {type(error).__name__}") from error
+        raise ConnectorError(f"the mail server of alerts does not accept mail: {type(error).__name__}") from error

@@ -28,7 +28,7 @@ _FAR = 60.0
 
 @dataclass
 class AlertLedger:
-    """What is known of the alerts of one job."""
+    """The known state of the alerts of one job."""
 
     holding: dict[str, float] = field(default_factory=dict)
     """Since when the condition of an alert has been true."""

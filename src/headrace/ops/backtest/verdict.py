@@ -12,9 +12,8 @@ from headrace.core.clock import to_datetime
 from headrace.core.errors import PlanError
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
-from headrace.log.target import LogTopic
 from headrace.ops.backtest.rerun import Rerun
-from headrace.plan.plan import Output, View
+from headrace.plan.plan import Output
 
 Row = dict[str, Any]
 
@@ -56,7 +55,7 @@ def labeled(made: Rerun, labels: pl.DataFrame, on: Sequence[str]) -> Labeled:
         if name not in labels.columns or name not in made.rows.columns:
             where = "the labels" if name not in labels.columns else "the output"
             raise PlanError(
-                f"--on names {name!r}, which is no column of {where}", hint=f"columns of the labels: {', '.join(labels.columns)}"
+                f"--on names {name!r}, which is not a column of {where}", hint=f"columns of the labels: {', '.join(labels.columns)}"
             )
     if not shared:
         raise PlanError(
@@ -79,7 +78,7 @@ def compared(made: Rerun, output: Output, log: Log, since: int | None, by: Seque
     names = tuple(by) or output.folds_by or tuple(plain)
     unknown = next((name for name in names if name not in made.rows.columns), None)
     if unknown is not None:
-        raise PlanError(f"--by names {unknown!r}, which is no column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
+        raise PlanError(f"--by names {unknown!r}, which is not a column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
     here, there = (frame.with_columns(pl.int_range(pl.len()).over(names).alias("_number")) for frame in (made.rows, running))
     new, gone = (
         one.join(other, on=[*names, "_number"], how="anti", nulls_equal=True).drop("_number").to_dicts()
@@ -89,11 +88,8 @@ def compared(made: Rerun, output: Output, log: Log, since: int | None, by: Seque
 
 
 def _written(output: Output, log: Log, since: int | None) -> pl.DataFrame | None:
-    if isinstance(output, View):
-        topic = output.name
-    elif isinstance(output.target, LogTopic):
-        topic = output.target.topic
-    else:
+    topic = output.topic
+    if topic is None:
         return None
     columns = output.node.columns
     try:

@@ -22,9 +22,9 @@ class LoopbackServer(ABC):
     """A server with its data in a temporary directory (or in `directory`, which is kept). Its address stays the same over restarts."""
 
     name: ClassVar[str]
-    """What it is called in its files."""
+    """Its name in its files."""
     ready: ClassVar[tuple[str, ...]]
-    """What its log says when it serves, in any order."""
+    """The texts in its log when it serves, in any order."""
     stop_by: ClassVar[signal.Signals] = signal.SIGTERM
     """The signal by which it shuts down at once and cleanly."""
 

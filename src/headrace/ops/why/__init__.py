@@ -1,1 +1,1 @@
-"""Why a job has no output: rules over measured facts, each with its remedy."""
+"""Reasons why a job has no output: rules over measured facts, each with its remedy."""

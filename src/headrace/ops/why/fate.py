@@ -26,7 +26,8 @@ def filtered(facts: JobFacts) -> Iterator[Finding]:
 
 def dead_letters(facts: JobFacts) -> Iterator[Finding]:
     """Records could not be read or computed."""
-    streams = ", ".join(dead_topic(stream.name) for stream in facts.streams)
+    topics = [dead_topic(stream.name) for stream in facts.streams]
+    path = f"/api/v1/topics/{topics[0] if len(topics) == 1 else '<topic>'}/redrive"
     for row in facts.counts():
         if row["dead_letter"]:
             reason = f"; the first: {row['dead_letter_reason']}" if row["dead_letter_reason"] else ""
@@ -34,7 +35,7 @@ def dead_letters(facts: JobFacts) -> Iterator[Finding]:
                 "dead letters",
                 f"{row['dead_letter']:,} of {row['in']:,} records of {row['step']!r} are dead letters{reason}",
                 why="a record that cannot be read or computed is in no result",
-                remedy=f"they are kept in {streams}; after a fix send them again (POST /api/v1/topics/STREAM.dead/redrive)",
+                remedy=f"they are kept in {', '.join(topics)}; fix them and send them again on the page, or by POST {path}",
                 step=row["step"],
             )
 

@@ -19,7 +19,7 @@ def not_running(facts: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "not running",
             f"job {name!r} was killed",
-            why="its last run ended without a word: kill -9, no memory, or the machine went down",
+            why="its last run ended without a message: kill -9, no memory, or the machine went down",
             remedy="start it again: it continues after its last epoch; headrace logs shows what it said",
         )
     elif found.state == "failed":

@@ -82,12 +82,12 @@ class RowStory:
 
 def story_of(plan: Plan, view: str, wanted: Mapping[str, pa.Scalar], place: JobDirectory, log: Log) -> RowStory:
     """The story of the rows of a view that have these values in columns of its key."""
-    output = next((output for output in plan.outputs if output.name == view and isinstance(output, View)), None)
+    output = next((output for output in plan.views if output.name == view), None)
     reached = place.committed_plan()
     if output is None:
-        raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(one.name for one in plan.outputs if isinstance(one, View))}")
+        raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(one.name for one in plan.views)}")
     if reached is None:
-        raise JobError(f"job {place.name!r} has finished no epoch", hint="headrace why tells what it waits for")
+        raise JobError(f"job {place.name!r} has finished no epoch", hint="headrace why shows what it waits for")
     alone = replace(plan, outputs=(output,), alerts=())
     _refuse_other_systems(alone)
     rows = _present(log, output, wanted)
@@ -206,6 +206,6 @@ def _refuse_other_systems(plan: Plan) -> None:
     for source in plan.sources:
         if source.connector is not None:
             raise PlanError(
-                f"the records of stream {source.name!r} are in another system", why="a row is told from the records in the log",
+                f"the records of stream {source.name!r} are in another system", why="a row is explained from the records in the log",
                 hint="ask that system for the records of the key",
             )  # fmt: skip

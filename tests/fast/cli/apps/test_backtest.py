@@ -89,8 +89,8 @@ def test_a_view_is_judged_by_its_live_rows(headrace, large):
     [
         (("--output", "other"), "has no output 'other'"),
         (("--labels", "nowhere"), "labels 'nowhere' are neither a file nor a topic"),
-        (("--labels", "payments", "--on", "country"), "--on names 'country', which is no column of the labels"),
-        (("--since", "end"), "--since 'end' is no time"),
+        (("--labels", "payments", "--on", "country"), "--on names 'country', which is not a column of the labels"),
+        (("--since", "end"), "--since 'end' is not a time"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(headrace, large, options, said):

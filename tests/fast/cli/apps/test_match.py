@@ -45,10 +45,9 @@ def test_match_explain_draws_the_automaton(headrace, file):
 
 def test_a_drawing_is_lines_a_place(file):
     from headrace.cli.app_file import app_in
-    from headrace.operators.patterns.drawing import drawing_of
-    from headrace.plan.patterns.match import Match
+    from headrace.operators.patterns.drawing import drawings_of
 
-    (drawing, _) = [drawing_of(node) for node in app_in(str(file)).plan().nodes if isinstance(node, Match)]
+    drawing, _ = drawings_of(app_in(str(file)).plan().nodes)
     assert str(drawing).splitlines()[3:] == [
         "  begin                   -> 1",
         "  1: ordered  kind = 'o'  -> 1, or else match if no paid comes until 1 hour after the first row",

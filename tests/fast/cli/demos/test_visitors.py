@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_the_process_writes_at_its_rate_and_ends_with_its_input(tmp_path):
     process = subprocess.Popen([sys.executable, "-m", visitors.__name__, str(tmp_path), "500", "1"], stdin=subprocess.PIPE)
     try:
         while seen < 500:
-            table = consumer.poll(timeout="30s")
+            table = consumer.poll(timeout=timedelta(seconds=PATIENCE))
             assert table is not None
             seen += table.num_rows
         assert seen <= 500 * (time.monotonic() - started) + 1

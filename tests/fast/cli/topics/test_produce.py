@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,12 @@ def test_records_come_from_arguments(headrace, log):
     answer = headrace("produce", "views", '{"url": "/a", "price": 1.5}', '{"url": "/b"}')
     assert answer.rows == [{"topic": "views", "stored": 2, "skipped": 0}]
     assert urls(log) == ["/a", "/b"]
+
+
+def test_a_person_reads_how_many_records_are_stored(headrace, log, monkeypatch):
+    monkeypatch.setattr("headrace.cli.render.for_programs", lambda as_json: as_json)
+    assert headrace("produce", "views", '{"url": "/a"}').err == "1 record stored in views\n"
+    assert headrace("produce", "views", '{"url": "/a"}', '{"url": "/b"}').err == "2 records stored in views\n"
 
 
 def test_records_come_from_stdin_one_a_line(headrace, log):
@@ -168,6 +175,6 @@ def test_a_slow_pipe_is_stored_as_it_comes(log, home):
         assert process.stdin is not None
         process.stdin.write(b"first\n")
         process.stdin.flush()
-        assert log.consumer("raw").poll(timeout="30s")["value"].to_pylist() == [b"first"]
+        assert log.consumer("raw").poll(timeout=timedelta(seconds=PATIENCE))["value"].to_pylist() == [b"first"]
         process.stdin.close()
         assert process.wait(PATIENCE) == 0

@@ -12,6 +12,7 @@ import pytest
 
 from headrace.cli.places import place
 from headrace.core.errors import SettingsError
+from tests.support.processes import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +127,7 @@ def test_following_shows_what_comes_and_ctrl_c_ends_it_quietly(log, home):
             producer.send("views", {"url": "/dear", "price": 99})
         assert json.loads(process.stdout.readline())["url"] == "/dear"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, "", "")
 
 

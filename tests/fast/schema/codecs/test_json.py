@@ -1,4 +1,4 @@
-"""JSON records as columns: what is taken, what is refused and why, and that neighbours never matter."""
+"""JSON records as columns: what is taken, what is refused and why, and that neighbors never matter."""
 
 import json
 import math
@@ -140,7 +140,7 @@ def test_a_bad_record_is_refused_with_its_reason(record, reason):
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from([record for record, _ in [*GOOD, *BAD[:-1]]]), max_size=40))
-def test_what_a_record_becomes_does_not_depend_on_its_neighbours(records):
+def test_what_a_record_becomes_does_not_depend_on_its_neighbors(records):
     codec = JsonCodec(PLAIN)
     assert told(codec, records) == [told(codec, [record])[0] for record in records]
 

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.demos.board import WIDTH
+from headrace.cli.demos.board import WIDTH, figure_row
 from headrace.cli.demos.fraud.figures import FraudFigures
 from headrace.cli.demos.fraud.rules import RULES
 
@@ -39,13 +39,7 @@ def _figures(figures: FraudFigures) -> RenderableType:
         ("lag", f"{figures.lag_rows:,} rows", late, epochs),
         ("payment to alert, p50", latency, "magenta", slowest),
     ]
-    grid = Table.grid(expand=True)
-    for _ in cells:
-        grid.add_column(ratio=1, no_wrap=True)
-    grid.add_row(*(Text(label, style="dim") for label, *_ in cells))
-    grid.add_row(*(Text(value, style=f"bold {style}") for _, value, style, _ in cells))
-    grid.add_row(*(Text(below) for *_, below in cells))
-    return grid
+    return figure_row(cells)
 
 
 def _rules(figures: FraudFigures) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The fraud demo: a gateway writes payments, Spark judges them, and a board shows alerts beside the truth."""
+"""The fraud demo: a gateway writes payments, Spark judges them, and a board shows alerts next to the truth."""
 
 from __future__ import annotations
 

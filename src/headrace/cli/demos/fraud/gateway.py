@@ -1,4 +1,4 @@
-"""The payment gateway: a process that writes payments to the log at a steady rate, and the truth about planted fraud beside them.
+"""The payment gateway: a process that writes payments to the log at a steady rate, and the truth about planted fraud with them.
 
 It ends when its standard input does, so that it never outlives the process that started it.
 """

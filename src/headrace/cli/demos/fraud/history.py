@@ -22,7 +22,7 @@ class History:
 
 
 def history(cards: Cards, seed: int, *, begin: datetime, seconds: int, rate: float, per_case: int = PER_CASE) -> History:
-    """The payments of so many seconds at a rate a second; cases that are open at the end are completed."""
+    """The payments of this many seconds at a rate per second; cases that are open at the end are completed."""
     first = to_microseconds(begin)
     made = Payments(cards, seed, begin=first, per_case=per_case)
     tables = [made.until(first + (second + 1) * SECOND, int((second + 1) * rate) - int(second * rate)) for second in range(seconds)]

@@ -62,7 +62,7 @@ class Payments:
         self._rules = [*PLOTS]
 
     def until(self, moment: int, count: int) -> pa.Table:
-        """So many payments of everyday life up to a moment, and the planted ones of that time, in the order of time."""
+        """A number of everyday payments up to a moment, and the planted ones of that time, in the order of time."""
         times = np.linspace(self._last, moment, count, endpoint=False).astype(np.int64) + 1
         chosen = self._next_cards(count)
         free = ~self._stolen[chosen]
