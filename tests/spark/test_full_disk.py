@@ -52,6 +52,20 @@ def test_a_job_stops_when_its_checkpoint_has_no_room_and_goes_on_when_it_has(spa
     assert {row["in"] for row in report.accounting if row["step"] in ("clicks", "clicks.group")} == {RECORDS}
 
 
+def test_a_job_that_cannot_write_the_records_of_its_run_says_which_job_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("clicks", home=tmp_path)
+    app.view("per_url", app.stream("clicks", schema="n int, url string").group("url", ttl=None).agg(clicks="count(*)"))
+    with app.log.producer(acks="all") as producer:
+        producer.send("clicks", {"n": 1, "url": "/"})
+    in_the_way = JobDirectory(tmp_path, "clicks").path / "phases.ndjson"
+    in_the_way.mkdir(parents=True)
+    with pytest.raises(hr.JobError, match=r"job 'clicks' stopped: .*phases\.ndjson"):
+        app.run(until="end")
+    in_the_way.rmdir()
+    app.run(until="end")
+    assert [row["clicks"] for row in app.read("per_url").to_pylist()] == [1]
+
+
 def _fill_when_at_work(place: JobDirectory) -> None:
     """Take every byte of the job's disk once some epochs are done."""
     pause = threading.Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -121,3 +122,22 @@ def test_a_flush_closes_windows_and_goes_on_and_an_end_is_told_in_every_later_ru
     assert (later.ended.epoch, later.ended.late) == (ended.epoch, 2)
     assert "2 records were late since then" in str(later)
     assert counted() == [2, 1]
+
+
+def test_copies_of_a_job_that_run_in_one_spark_keep_their_own_state(tmp_path: Path) -> None:
+    def run(home: Path, *seconds: int) -> list[int]:
+        app = hr.App("copied", settings=settings(home))
+        app.view("per_url", clicks(app).group("url", ttl=None).agg(n="count(*)"))
+        send(app, *seconds)
+        app.run(until="caught-up")
+        counted = [row["n"] for row in app.read("per_url").to_pylist()]
+        app.log.close()
+        return counted
+
+    assert run(tmp_path / "original", 1) == [1]
+    shutil.copytree(tmp_path / "original", tmp_path / "copy")
+    assert run(tmp_path / "original", 2, 3) == [3]
+    # Both are at epoch 2 of their third run then, and only the records of epoch 2 differ.
+    assert run(tmp_path / "copy") == [1]
+    assert run(tmp_path / "copy", 2, 3, 4, 5) == [5]
+    assert run(tmp_path / "original", 4) == [4]

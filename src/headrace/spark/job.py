@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyspark import cloudpickle
 
@@ -88,6 +89,8 @@ class Job:
     """Epochs, by their numbers, that are to be done again as they were planned."""
     generation: int = 0
     """The number of this run: writers of earlier runs are fenced."""
+    run_id: str = field(default_factory=lambda: uuid4().hex)
+    """Tells this run from every other. The number does not: a copy of the job's directory, such as a backup, counts on from its own."""
     begins: int = 0
     """The first epoch of outputs that begin with a snapshot."""
     quick_rows: int = 0

@@ -153,9 +153,9 @@ class Level(Stage):
 
     def _kept(self, shard: int, epoch: int) -> CachedShard:
         """The shard as of an epoch: from this worker's memory if it is there, else from files."""
-        run, kept = self.job.generation, cached_shards.take(self.job.id, self.number, shard)
-        if kept is not None and kept.run != run:
-            # After a repair, epochs may have been planned again: the same number need not be the same state.
+        kept = cached_shards.take(self.job.id, self.number, shard)
+        if kept is not None and kept.run_id != self.job.run_id:
+            # After a repair, or in a restored backup, epochs may have been planned again: the same number need not be the same state.
             kept = None
         if kept is not None and kept.stored.epoch == epoch:
             return kept
@@ -164,7 +164,7 @@ class Level(Stage):
         for name, state in states.items():
             step, fingerprint = self._names[name]
             state.restore(stored.manifest_of(step, fingerprint), stored.blobs(step))
-        return CachedShard(run, states, stored)
+        return CachedShard(self.job.run_id, states, stored)
 
 
 @cache

@@ -51,8 +51,17 @@ def _line(report: Any) -> dict[str, float]:
 
 def phases_of(directory: Path) -> dict[int, dict[str, float]]:
     """The seconds of each phase, by epoch; the last that were recorded."""
-    found = [json.loads(line) for line in _lines(directory / _FILE)[-_KEPT:] if line.endswith("}")]
-    return {line.pop("epoch"): line for line in found}
+    found = [_parsed(line) for line in _lines(directory / _FILE)[-_KEPT:]]
+    return {line.pop("epoch"): line for line in found if line is not None}
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    """A recorded line; None for one that was cut off, as by a full disk, and what was written behind it."""
+    try:
+        found: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return None
+    return found
 
 
 def _lines(file: Path) -> list[str]:

@@ -109,6 +109,10 @@ class JobRun:
             discard()
             self._pause_after(error, passing=True)
             return False
+        except OSError as error:
+            # A file of the job's directory could not be written or read by this process.
+            self._pause_after(error, passing=may_pass(f"{type(error).__name__}: {error}"))
+            return False
         return True
 
     def _pause_after(self, error: Exception, *, passing: bool) -> None:

@@ -20,7 +20,7 @@ _Kept = TypeVar("_Kept")
 class CachedShard:
     """A shard of a level: the decoded state of its operators, and its stored state; both as of the same epoch of a run."""
 
-    run: int
+    run_id: str
     states: dict[str, Stateful]
     stored: StoredShard
 
