@@ -63,10 +63,24 @@ function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): void {
     pen.moveTo(across, scale.top);
     pen.lineTo(across, scale.bottom);
     pen.stroke();
-    const text = new Date(tick).toISOString().slice(11, every % 60_000 ? 19 : 16);
-    if (across > 24 && across < scale.right - 16) pen.fillText(text, across, HEIGHT - 6);
+    if (across > 24 && across < scale.right - 16) pen.fillText(clock(tick, every), across, HEIGHT - 6);
+  }
+  pen.textAlign = "right";
+  for (let tick = Math.ceil(scale.begins / every) * every; tick <= scene.until; tick += every) {
+    const down = Math.round(scale.y(tick)) + 0.5;
+    // The events of that arrival are left of the text, but for the newest ones, which would be under it.
+    if (down < scale.top + 12 || scale.x(tick) > scale.right - 150) continue;
+    pen.beginPath();
+    pen.moveTo(scale.left, down);
+    pen.lineTo(scale.right, down);
+    pen.stroke();
+    pen.fillText(`arrived ${clock(tick, every)}`, scale.right, down - 4);
   }
   pen.textAlign = "left";
+}
+
+function clock(tick: number, every: number): string {
+  return new Date(tick).toISOString().slice(11, every % 60_000 ? 19 : 16);
 }
 
 function events(pen: CanvasRenderingContext2D, scale: Scale, known: Known, until: number): Placed[] {
@@ -148,13 +162,18 @@ function watermark(pen: CanvasRenderingContext2D, scale: Scale, known: Known, sc
   pen.restore();
   const text = `watermark${scene.holder ? `, ${scene.holder}` : ""}`;
   const wide = pen.measureText(text).width;
-  // Beside the line, where it was when records of this height arrived.
-  const down = scale.bottom - 14;
-  const beside = [...marks].reverse().find((mark) => scale.y(mark.at) < down - 14) ?? last;
-  const across = Math.max(scale.left + 4, scale.x(beside.watermark) - wide - 16);
-  plate(pen, across, down, wide);
+  // No event is above the newest ones: the text stands there, and a line leads from it to where the watermark was in the middle of the time.
+  const middle = marks.find((mark) => mark.at >= scene.until - scene.span / 2) ?? last;
+  const [across, down] = [scale.x(middle.watermark), scale.y(middle.at)];
+  const [right, up] = [Math.min(across + 40, scale.right - wide - 8), Math.max(down - 56, scale.top + 12)];
+  pen.lineWidth = 1;
+  pen.beginPath();
+  pen.moveTo(across, down);
+  pen.lineTo(right - 2, up + 4);
+  pen.stroke();
+  plate(pen, right, up, wide);
   pen.fillStyle = ink("--ink");
-  pen.fillText(text, across, down);
+  pen.fillText(text, right, up);
   return last.watermark;
 }
 
