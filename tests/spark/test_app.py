@@ -214,3 +214,16 @@ def test_a_time_that_is_computed_is_the_same_on_spark_and_in_the_driver(spark: S
         producer.send("clicks", {"url": "/", "meta": {"ts": start + 200_000}, "referrer": "/b", "user": "ada"})
     assert app.run(until="caught-up").watermark == NOON + timedelta(seconds=190)
     assert app.read("per_minute").num_rows == 3
+
+
+def test_the_place_of_a_record_is_the_one_that_a_reader_of_its_topic_sees(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("places", home=tmp_path)
+    app.sink(app.stream("facts", "n int", partitions=3).with_place("place").select("n, place.partition, place.offset"), hr.log("placed"))
+    with app.log.producer(acks="all") as producer:
+        for n in range(20):
+            producer.send("facts", {"n": n})
+    app.run(until="end", rows_per_epoch=7)
+    read, placed = app.log.read("facts").to_pylist(), app.log.read("placed").to_pylist()
+    assert sorted((row["n"], row["partition"], row["offset"]) for row in placed) == sorted(
+        (row["n"], row["_partition"], row["_offset"]) for row in read
+    )

@@ -66,6 +66,14 @@ class Stream:
         """Add computed columns: `with_columns(tax="amount * 0.2")`. A column of the same name is replaced."""
         return self._like(stateless.with_columns(self.after(), columns))
 
+    @says_where
+    def with_place(self, into: str = "place") -> Stream:
+        """Add the place of each record in its topic, as a struct of `partition` and `offset`: evidence that results can carry along.
+
+        Call it on the stream that `app.stream(...)` returns; results of later steps have no place of their own.
+        """
+        return self._like(stateless.with_place(self.after(), into))
+
     def flat_map(self, array: str, into: str) -> Stream:
         """Make one record of each element of an array, with the other columns: `flat_map("split(text, ' ')", into="word")`."""
         return self._like(stateless.flat_map(self.after(), array, into))

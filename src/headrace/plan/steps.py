@@ -13,6 +13,7 @@ from headrace.plan.expressions.terms import Constant, Field
 from headrace.plan.nodes import Node, Step
 
 OPERATION = pa.field("op", pa.string())
+PLACE = pa.struct([pa.field("partition", pa.int32()), pa.field("offset", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,17 @@ class Explode(Step):
     @property
     def does(self) -> str:
         return f"one record for each element of {self.array.words}, as {self.into}"
+
+
+@dataclass(frozen=True)
+class WithPlace(Step):
+    """The records of a declared stream, each with its partition and offset under the name `into`."""
+
+    into: str
+
+    @property
+    def does(self) -> str:
+        return f"partition and offset as {self.into}"
 
 
 @dataclass(frozen=True)

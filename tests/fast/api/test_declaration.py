@@ -34,6 +34,10 @@ REFUSED: list[tuple[str, Callable[[Declaration], object]]] = [
     ("two columns 'url'", lambda app: views(app).window(tumbling("1 minute"), by="url").agg(url="count(*)")),
     ("no view and no sink", lambda app: (views(app), app.plan())),
     ("their columns differ", lambda app: views(app).union(app.stream("w", schema="url string"))),
+    ("has no place to add", lambda app: views(app).where("ms > 1").with_place("place")),
+    ("has no place to add", lambda app: views(app).late().with_place("place")),
+    ("two columns 'url'", lambda app: views(app).with_place("url")),
+    ("not the name of a column", lambda app: views(app).with_place("")),
 ]
 
 

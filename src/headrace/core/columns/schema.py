@@ -113,6 +113,25 @@ def type_name(kind: pa.DataType, *, units: bool = False) -> str:
     raise SchemaError(f"Arrow type {kind} has no Spark type", hint=f"use one of {', '.join(sorted(SIMPLE))}, decimal, array, map, struct")
 
 
+def nullable_inside(kind: pa.DataType) -> pa.DataType:
+    """A type whose elements and fields may all be null.
+
+    >>> type_name(nullable_inside(data_type("array<struct<b: int NOT NULL>>")))
+    'array<struct<b:int>>'
+    """
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field, _nullable(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    return kind
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, nullable_inside(field.type))
+
+
 def quoted(name: str) -> str:
     """A name of a column as Spark SQL takes it for one, whatever is in it.
 

@@ -12,13 +12,14 @@ from headrace.engine.program.computed_columns import computed
 from headrace.engine.program.flow import StatelessStep, StepOutcome
 from headrace.engine.spark_answers import ANSWER, ready
 from headrace.operators.changes import as_facts
+from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import Compiled
 from headrace.operators.scoring import Scoring
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Node
 from headrace.plan.scoring import Score
-from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Union, Where
+from headrace.plan.steps import Explode, KeyBy, Select, ToStream, Union, Where, WithPlace
 
 _TRUE = "_true"
 
@@ -63,6 +64,18 @@ class Project:
     @cached_property
     def _compiled(self) -> list[tuple[str, Compiled]]:
         return [(name, ready(typed)) for name, typed in self.columns]
+
+
+@dataclass(frozen=True)
+class AddedPlace:
+    """Records with their partition and offset as a struct."""
+
+    name: str
+    into: str
+
+    def run(self, frame: pl.DataFrame, time: EpochTime) -> StepOutcome:
+        place = pl.struct(pl.col(PARTITION).cast(pl.Int32).alias("partition"), pl.col(OFFSET).cast(pl.Int64).alias("offset"))
+        return StepOutcome(frame.with_columns(place.alias(self.into)))
 
 
 @dataclass(frozen=True)
@@ -125,6 +138,11 @@ def _(node: Select) -> tuple[StatelessStep, ...]:
 @steps_of.register
 def _(node: Explode) -> tuple[StatelessStep, ...]:
     return (Unnest(node.name, node.array, node.into),)
+
+
+@steps_of.register
+def _(node: WithPlace) -> tuple[StatelessStep, ...]:
+    return (AddedPlace(node.name, node.into),)
 
 
 @steps_of.register

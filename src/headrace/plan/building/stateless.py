@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from headrace.core.columns.schema import quoted, type_name
 from headrace.plan.building.functions import refuse_arity
-from headrace.plan.building.step_place import StepPlace, typed_field
+from headrace.plan.building.step_place import StepPlace, refuse_twice, typed_field
 from headrace.plan.building.unions import common_columns, retyped
 from headrace.plan.expressions import Typed, expand, parse_select
 from headrace.plan.nodes import Node, column
-from headrace.plan.steps import Explode, KeyBy, Select, Transform, Union, Where
+from headrace.plan.steps import PLACE, Explode, KeyBy, Select, Transform, Union, Where, WithPlace
 
 
 def where(after: StepPlace, condition: str) -> Where:
@@ -51,6 +51,20 @@ def flat_map(after: StepPlace, array: str, into: Any) -> Explode:
     element = pa.field(into, typed.type.value_type)
     columns = pa.schema([*(field for field in after.columns if field.name != into), element])
     return Explode(after.called("flat_map"), columns, after.at, after.node, typed, into)
+
+
+def with_place(after: StepPlace, into: Any) -> WithPlace:
+    if after.node.declared_stream is None or after.node.side_of is not None:
+        raise after.refused(
+            f"with_place() of {after.node.name!r} has no place to add",
+            why="only a record of a declared stream has a partition and an offset of its own",
+            hint="call it on the stream that app.stream(...) returns, before other steps; its column goes along with them",
+        )
+    if not isinstance(into, str) or not into:
+        raise after.refused(f"with_place({into!r}) is not the name of a column", hint='with_place("place")')
+    columns = pa.schema([*after.columns, pa.field(into, PLACE)])
+    refuse_twice(columns, after.at)
+    return WithPlace(after.called("with_place"), columns, after.at, after.node, into)
 
 
 def transform(after: StepPlace, function: Callable[[Any], Any], columns: pa.Schema | None) -> Transform:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headrace.core.columns.schema import quoted, type_name
+from headrace.core.columns.schema import nullable_inside, quoted, type_name
 from headrace.core.errors import PlanError
 from headrace.plan.building.step_place import StepNames
 from headrace.plan.expressions import check, parse
@@ -15,7 +15,7 @@ from headrace.plan.steps import Retyped
 
 
 def common_columns(nodes: Sequence[Node], at: str | None) -> pa.Schema:
-    """The columns that all streams have; `null as x` takes the type that x has elsewhere."""
+    """The columns that all streams have; `null as x` takes the type that x has elsewhere, and a part may be null if it may be in one."""
     first = nodes[0]
     for node in nodes[1:]:
         differences = _differences(first, node)
@@ -42,7 +42,8 @@ def retyped(node: Node, columns: pa.Schema, names: StepNames, at: str | None) ->
 
 def _common(name: str, nodes: Sequence[Node]) -> pa.Field:
     fields = [node.columns.field(name) for node in nodes]
-    kind = next((field.type for field in fields if not pa.types.is_null(field.type)), fields[0].type)
+    kinds = [field.type for field in fields if not pa.types.is_null(field.type)] or [fields[0].type]
+    kind = kinds[0] if all(other.equals(kinds[0]) for other in kinds) else nullable_inside(kinds[0])
     return pa.field(name, kind, any(field.nullable for field in fields))
 
 
@@ -52,7 +53,7 @@ def _differences(one: Node, other: Node) -> list[str]:
     found += [f"{name!r} is only in {other.name!r}" for name in theirs.names if name not in mine.names]
     for name in [name for name in mine.names if name in theirs.names]:
         kinds = [mine.field(name).type, theirs.field(name).type]
-        if not kinds[0].equals(kinds[1]) and not any(pa.types.is_null(kind) for kind in kinds):
+        if not nullable_inside(kinds[0]).equals(nullable_inside(kinds[1])) and not any(pa.types.is_null(kind) for kind in kinds):
             found.append(f"{name!r} is {type_name(kinds[0])} in {one.name!r} and {type_name(kinds[1])} in {other.name!r}")
     if not found and mine.names != theirs.names:
         found.append(f"their order is {', '.join(mine.names)} and {', '.join(theirs.names)}")

@@ -230,6 +230,7 @@ _METHODS: dict[str, Callable[[Made, Content, Mapping[str, Made]], Made]] = {
     "where": _on_stream(lambda stream, arguments, _: stream.where(arguments.text())),
     "select": _on_stream(lambda stream, arguments, _: stream.select(*arguments.texts())),
     "with_columns": _on_stream(lambda stream, arguments, _: stream.with_columns(**{name: text.text() for name, text in arguments.items()})),
+    "with_place": _on_stream(lambda stream, arguments, _: stream.with_place(arguments.text())),
     "flat_map": _on_stream(_flat_map),
     "explode": _on_stream(lambda stream, arguments, _: stream.explode(arguments.text())),
     "union": _on_stream(_union),

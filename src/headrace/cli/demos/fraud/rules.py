@@ -37,6 +37,8 @@ FEATURES = ("ratio", "distance_km", "risk")
 _SILENCE = "1 hour"
 _MEASURES = {"payment": "last(id)", "paid_at": "last(paid_at)", "payments": "count(*)", "total": "sum(amount)"}
 _COLUMNS = "card, payment, paid_at, payments, total, evidence"
+# A payment by itself, as the evidence of a match has it.
+_EVIDENCE = "named_struct('variable', 'A', 'partition', place.partition, 'offset', place.offset)"
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,14 @@ class Options:
 def declare(app: App, options: Options | None = None) -> None:
     """Declare the streams, the rules, the alert topic and the view of suspicious cards.
 
-    `placed` has each payment as a match of one: its `evidence` goes along where the places of records do not.
+    A match has its evidence; for the rules without a pattern, `place` goes along with each payment.
     """
     options = options or Options()
-    payments = checked(_payments(app, options))
-    placed = payments.match(by="card", pattern="A", within="1 second", rows="all")
+    payments = checked(_payments(app, options).with_place("place"))
     rules = {
         BURST: payments.match(by="card", pattern="A{6}", within="1 minute", measures=_MEASURES),
-        SPENDING: placed.window(sliding("10 minutes"), by="card")
-        .agg(payment="last(id)", payments="count(*)", total="sum(amount)", evidence="collect_list(evidence[0])")
+        SPENDING: payments.window(sliding("10 minutes"), by="card")
+        .agg(payment="last(id)", payments="count(*)", total="sum(amount)", evidence=f"collect_list({_EVIDENCE})")
         .where("total > 5000")
         .dedup("card", ttl="10 minutes")
         .with_columns(paid_at="window_end"),
@@ -83,7 +84,7 @@ def declare(app: App, options: Options | None = None) -> None:
             within="5 minutes",
             measures=_MEASURES,
         ),
-        SCORE: scored(placed, _cards(app, options), options).where("score > 0.9"),
+        SCORE: scored(payments, _cards(app, options), options).where("score > 0.9").with_columns(evidence=f"array({_EVIDENCE})"),
     }
     alerts = _alerts(rules)
     app.sink(
