@@ -69,8 +69,8 @@ class Subscriber(threading.Thread):
                 if self.table.take(message):
                     self.epoch = message["epoch"]
                     self.compared += 1
-                    known = self._truth is None or self.table.rows == self._truth(self.epoch)
-                    assert known, f"not the view at epoch {self.epoch}"
+                    wrong = {} if self._truth is None else _differences(self.table.rows, self._truth(self.epoch))
+                    assert not wrong, f"not the view at epoch {self.epoch} after {str(message)[:500]}: {wrong}"
                 if self._last is not None and self.epoch >= self._last:
                     return
         except (AssertionError, HeadraceError) as error:
@@ -104,6 +104,13 @@ def over_socket(url: str, token: str, paused: threading.Event) -> Iterator[dict[
                     yield message
         except (OSError, EOFError, WebSocketException):
             paused.wait(0.02)
+
+
+def _differences(found: Rows, expected: Rows) -> dict[str, tuple[int | None, int | None]]:
+    """What was found for each key with another value, and what was expected."""
+    if found == expected:
+        return {}
+    return {key: (found.get(key), expected.get(key)) for key in {*found, *expected} if found.get(key) != expected.get(key)}
 
 
 def _count(row: Mapping[str, Any]) -> int:

@@ -67,6 +67,26 @@ def test_a_record_that_compaction_removed_amid_the_read_is_not_missed(totals):
     assert rows(view) == commits.truth[view.table.epoch]
 
 
+def test_a_record_that_compaction_rewrote_replaces_the_one_that_was_read_before_it(totals):
+    totals.log.alter_topic("totals", config={"min.compaction.lag.ms": 0})
+    commits, view, looks = Commits(totals, most=0), followed(totals), []
+    totals.epoch([{"url": "/quiet", "user": "ada", "views": 1}])
+
+    def committed():
+        looks.append(None)
+        if len(looks) == 2:  # the first epoch has been read
+            totals.epoch([{"url": "/quiet", "user": "ada", "views": 2}])
+            for _ in range(3):
+                commits.roll()
+                commits.commit()
+            commits.roll()
+            assert any(report.compacted.records_removed for report in totals.log.maintain("totals", force=True))
+        return totals.place.committed_epoch()
+
+    assert view.advance(committed)
+    assert rows(view) == {"/quiet": 2, **commits.truth[view.table.epoch]}
+
+
 def test_a_view_of_a_job_that_commits_nothing_new_stays(totals):
     totals.epoch([{"url": "/a", "user": "ada", "views": 1}])
     view, place = followed(totals), JobDirectory(totals.home, "totals-job")

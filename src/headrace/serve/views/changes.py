@@ -47,9 +47,12 @@ class RecentChanges:
         self._rows = 0
 
     def since(self, epoch: int) -> ViewChanges | None:
-        """The net changes since an epoch; None if some of them are no longer known."""
+        """The net changes since an epoch; None if some of them are no longer known, or only together with earlier ones.
+
+        A reader may come from another server, which stopped at an epoch that this one passed over.
+        """
         later = [changes for changes in self._held if changes.epoch > epoch]
-        if not later or later[0].after > epoch:
+        if not later or later[0].after > epoch or (later[0].after < epoch and later[0].frame.height):
             return None
         if len(later) == 1:
             return later[0]

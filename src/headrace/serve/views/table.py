@@ -171,9 +171,12 @@ class ViewTable:
         self.positions = {int(partition): offset for partition, offset in content["positions"].items()}
 
     def _put(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Replace, add and remove rows; returns one change for each key, with its operation."""
-        key = list(self.view.key)
-        newest = records.sort(SEQUENCE, maintain_order=True).unique(subset=key, keep="last", maintain_order=True)
+        """Replace, add and remove rows; returns one change for each key, with its operation.
+
+        The records of a partition are in the order of their offsets, and a key is in one partition. Their epochs do not tell their order:
+        compaction does not keep them.
+        """
+        newest = records.unique(subset=list(self.view.key), keep="last", maintain_order=True)
         located = self._state.locate(newest)
         known = np.zeros(newest.height, dtype=bool)
         known[located.places] = True
