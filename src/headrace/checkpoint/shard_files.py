@@ -5,15 +5,20 @@ that a power cut tore is found by its name. The last file of an epoch is the man
 If several attempts wrote one, that of the last attempt counts; an attempt whose outputs came too late withdraws its own. An epoch counts if
 Spark committed it; otherwise it is repeated from the manifest of the previous epoch.
 
+A new file takes the place of one that nothing needs any more, if there is one. To create one after many were removed takes ext4 0.3 ms, a
+tenth of a small epoch for all of its files: it looks at every file that was removed in the last seconds.
+
 A step keeps its directory for as long as it keeps its state, however the plan around it changes. Manifests are in the directory of a
 layout: an accepted change of the app writes those of another one, and blobs of unchanged steps stay where they are.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,13 +71,17 @@ class ShardFiles:
         self.directory = directory
         self._steps = steps
 
-    def write(self, epoch: int, blob: bytes, attempt: WriterAttempt | None = None, step: str = "") -> str:
-        """Write a blob of a step, or the manifest of an attempt, to a file of an epoch; returns its name."""
+    def write(self, epoch: int, blob: bytes, attempt: WriterAttempt | None = None, step: str = "", *, over: str | None = None) -> str:
+        """Write a blob of a step, or the manifest of an attempt, to a file of an epoch, over an old file if one is named; returns its
+        name."""
         kind = secrets.token_hex(4) if attempt is None else f"manifest-{attempt.run}-{attempt.task}"
         name = f"{step}/" * bool(step) + f"{epoch}-{kind}-{len(blob)}-{_checksum(blob):08x}"
         # Complete or not there, however this process ends.
         path = self.path(name)
         fresh = path.with_name(f"{path.name}.new")
+        if over is not None:
+            with suppress(FileNotFoundError):
+                self.path(over).rename(fresh)
         try:
             _fill(fresh, blob)
         except FileNotFoundError:
@@ -158,10 +167,15 @@ def _named(path: Path) -> ShardFile | None:
 
 
 def _fill(path: Path, blob: bytes) -> None:
-    with path.open("wb", buffering=0) as opened:
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
         left = memoryview(blob)
         while left:
-            left = left[opened.write(left) :]
+            left = left[os.write(opened, left) :]
+        if os.fstat(opened).st_size > len(blob):
+            os.ftruncate(opened, len(blob))
+    finally:
+        os.close(opened)
 
 
 def _checksum(blob: bytes) -> int:

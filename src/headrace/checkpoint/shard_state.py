@@ -79,6 +79,7 @@ class StoredShard:
         files.remove(over)
         # The epoch from which these are unreferenced is not known, nor whether an abandoned task is still writing some.
         self._spent = dict.fromkeys(others - over, epoch)
+        self._spare: list[str] = []
 
     def blobs(self, operator: str) -> Blobs:
         return Blobs(self, f"{operator}/")
@@ -99,11 +100,12 @@ class StoredShard:
         self.operators, self._fingerprints = dict(operators), dict(fingerprints or {})
         self.epoch += 1
         manifest = Manifest(self.operators, self._blobs, self._fingerprints)
-        former, self._manifest = self._manifest, self._files.write(self.epoch, manifest.to_bytes(), attempt)
+        former, self._manifest = self._manifest, self._files.write(self.epoch, manifest.to_bytes(), attempt, over=self._over())
         self._spend(former, self.epoch)
-        over = [name for name, epoch in self._spent.items() if epoch + GRACE < self.epoch]
-        self._files.remove(over)
-        for name in over:
+        self._files.remove(self._spare)
+        # The next epoch writes over these; what it does not need of them is removed when it is finished.
+        self._spare = [name for name, epoch in self._spent.items() if epoch + GRACE <= self.epoch]
+        for name in self._spare:
             del self._spent[name]
 
     def get(self, name: str) -> bytes | None:
@@ -111,12 +113,16 @@ class StoredShard:
 
     def put(self, name: str, blob: bytes) -> None:
         self.delete(name)
-        written = self._files.write(self.epoch + 1, blob, step=name.rpartition("/")[0])
+        written = self._files.write(self.epoch + 1, blob, step=name.rpartition("/")[0], over=self._over())
         self._blobs[name] = written.rpartition("/")[2]
 
     def delete(self, name: str) -> None:
         file = self._blobs.pop(name, None)
         self._spend(None if file is None else in_step(name, file), self.epoch + 1)
+
+    def _over(self) -> str | None:
+        """A file to write over, if there is one."""
+        return self._spare.pop() if self._spare else None
 
     def _spend(self, file: str | None, epoch: int) -> None:
         """Record the epoch from which a file is unreferenced."""

@@ -89,6 +89,19 @@ def test_a_file_goes_when_no_epoch_that_a_repair_may_go_back_to_stands_on_it(sha
     assert shard.blobs(GRACE + 3, "one", "two") == [None, TWO]
 
 
+def test_what_is_written_over_a_longer_file_has_only_its_own_content(shard: Shard) -> None:
+    shard.epoch(put={"one": TWO * 1_000})
+    shard.epoch(delete=("one",))
+    for _ in range(GRACE):
+        shard.epoch()
+    before = len(shard.files.names())
+    shard.epoch(put={"two": ONE})
+    # The manifest of the first epoch and the blob have gone, and those of this one have come.
+    assert len(shard.files.names()) == before
+    assert shard.blobs(GRACE + 3, "one", "two") == [None, ONE]
+    assert all(shard.files.file(name).whole(thorough=True) for name in shard.files.names())
+
+
 def test_as_many_manifests_are_there_as_epochs_that_a_repair_may_go_back_to(shard: Shard) -> None:
     for _ in range(2 * GRACE):
         shard.epoch()
