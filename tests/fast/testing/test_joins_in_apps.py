@@ -186,6 +186,36 @@ def test_rows_of_both_sides_of_a_full_join_with_one_key_and_no_match_are_two_res
         assert ordered([(row["n"], row["n_right"]) for row in driver.rows("out")]) == [(1, None), (None, 1)]
 
 
+@pytest.mark.parametrize(
+    ("declared", "on", "told"),
+    [
+        ("j string", ["k", "window_start"], False),  # j may be null on both sides
+        ("j string NOT NULL", ["k", "window_start"], True),
+        ("j string", ["k"], True),  # a row that is there has a window
+    ],
+)
+def test_a_view_of_a_full_join_needs_a_key_that_is_never_null_outside_of_what_is_compared(declared: str, on: list[str], told: bool) -> None:
+    app = Declaration("alone")
+    timed: dict[str, Any] = {"time": "at", "watermark": bounded("0s", idle="1 hour")}
+    counted = [
+        app.stream(name, f"k string, {declared}, at timestamp", **timed)
+        .window(tumbling("10 seconds"), by=["k", "j"])
+        .agg(n="count(*)")
+        .select("k, j, window_start, n")
+        for name in ("left", "right")
+    ]
+    joined = counted[0].join_within(counted[1], on=on, within="0s", how="full")
+    if not told:
+        with pytest.raises(PlanError, match="nothing tells the records"):
+            app.view("view", joined)
+        return
+    app.view("view", joined)
+    with TestDriver(app) as driver:
+        driver.send_all({"left": [{"k": "x", "j": "a", "at": at(1)}], "right": [{"k": "y", "j": "a", "at": at(2)}]})
+        driver.end()
+        assert ordered([(row["n"], row["n_right"]) for row in driver.rows("view")]) == [(1, None), (None, 1)]
+
+
 def test_three_streams_are_joined_one_after_the_other() -> None:
     app, left, right = declared("1 day")
     third = app.stream("c", "cid int, k string, at timestamp", key="k", time="at", watermark=bounded("10s", idle="1 day"))

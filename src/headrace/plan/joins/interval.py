@@ -62,12 +62,17 @@ class IntervalJoin(Join):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Those of both sides. In a full join, columns that are compared do not tell a left row without a match from a right one."""
+        """Those of both sides; none in a full join whose left row without a match may have the key of a right one.
+
+        Columns that are compared do not tell the two apart, nor do others that may be null: the missing side has nulls there, too.
+        """
         sides = self.sides
         left, right = sides.left.keys, sides.right.keys
         found = tuple(dict.fromkeys((*left, *(sides.shown[name] for name in right)))) if left and right else ()
-        alike = sides.keeps_left and sides.keeps_right and set(found) <= set(sides.left_on)
-        return () if alike else found
+        told_apart = any(_never_null(sides.left, name) for name in left if name not in sides.left_on) or any(
+            _never_null(sides.right, name) for name in right if name not in sides.right_on
+        )
+        return () if sides.keeps_left and sides.keeps_right and not told_apart else found
 
     @property
     def does(self) -> str:
@@ -111,6 +116,18 @@ class IntervalJoin(Join):
         changing = next((node for node in self.inputs if node.changes or node.restates), None)
         if changing is not None:
             raise _changing(changing, self)
+
+
+def _never_null(node: Node, name: str) -> bool:
+    """Whether a column has a value in every row: it is declared so, or identifies the window of a row."""
+    if not node.columns.field(name).nullable:
+        return True
+    if node.windowing is not None:
+        return name in node.windowing.identity
+    if not node.passes_windows:
+        return False
+    (before,) = node.inputs
+    return any(_never_null(before, former) for former in before.columns.names if node.passed_as(former) == name)
 
 
 def _changing(node: Node, join: Join) -> PlanError:
