@@ -51,7 +51,8 @@ function step(span: number): number {
   return [1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000, 3_600_000, 21_600_000].find((one) => span / one <= 8) ?? 86_400_000;
 }
 
-function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): void {
+// Returns how far down the texts at the right are, so that no other is drawn over them.
+function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): number[] {
   const every = Math.max(scene.every || 0, step(scene.span * (scale.right > 600 ? 1 : 1.6)));
   pen.strokeStyle = ink("--line");
   pen.fillStyle = ink("--soft");
@@ -65,7 +66,8 @@ function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): void {
     pen.stroke();
     if (across > 24 && across < scale.right - 16) pen.fillText(clock(tick, every), across, HEIGHT - 6);
   }
-  pen.textAlign = "right";
+  pen.textAlign = "left";
+  const texts: number[] = [];
   for (let tick = Math.ceil(scale.begins / every) * every; tick <= scene.until; tick += every) {
     const down = Math.round(scale.y(tick)) + 0.5;
     // The events of that arrival are left of the text, but for the newest ones, which would be under it.
@@ -74,9 +76,14 @@ function grid(pen: CanvasRenderingContext2D, scale: Scale, scene: Scene): void {
     pen.moveTo(scale.left, down);
     pen.lineTo(scale.right, down);
     pen.stroke();
-    pen.fillText(`arrived ${clock(tick, every)}`, scale.right, down - 4);
+    const text = `arrived ${clock(tick, every)}`;
+    const wide = pen.measureText(text).width;
+    plate(pen, scale.right - wide, down - 5, wide);
+    pen.fillStyle = ink("--soft");
+    pen.fillText(text, scale.right - wide, down - 5);
+    texts.push(down - 5);
   }
-  pen.textAlign = "left";
+  return texts;
 }
 
 function clock(tick: number, every: number): string {
@@ -135,7 +142,7 @@ function plate(pen: CanvasRenderingContext2D, across: number, down: number, wide
   pen.globalAlpha = 1;
 }
 
-function watermark(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scene: Scene): number | null {
+function watermark(pen: CanvasRenderingContext2D, scale: Scale, known: Known, scene: Scene, texts: number[]): number | null {
   const marks = known.marks.filter((mark) => mark.at <= scene.until);
   const last = marks[marks.length - 1];
   if (!last) return null;
@@ -165,7 +172,10 @@ function watermark(pen: CanvasRenderingContext2D, scale: Scale, known: Known, sc
   // No event is above the newest ones: the text stands there, and a line leads from it to where the watermark was in the middle of the time.
   const middle = marks.find((mark) => mark.at >= scene.until - scene.span / 2) ?? last;
   const [across, down] = [scale.x(middle.watermark), scale.y(middle.at)];
-  const [right, up] = [Math.min(across + 40, scale.right - wide - 8), Math.max(down - 56, scale.top + 12)];
+  const right = Math.min(across + 40, scale.right - wide - 8);
+  let up = Math.max(down - 56, scale.top + 12);
+  while (up > scale.top + 12 && texts.some((text) => Math.abs(text - up) < 18)) up -= 2;
+  pen.strokeStyle = ink("--soft");
   pen.lineWidth = 1;
   pen.beginPath();
   pen.moveTo(across, down);
@@ -241,9 +251,9 @@ export function paint(canvas: HTMLCanvasElement, known: Known, scene: Scene): Pl
     return [];
   }
   const scale = scaled(width, scene);
-  grid(pen, scale, scene);
+  const texts = grid(pen, scale, scene);
   const placed = events(pen, scale, known, scene.until);
-  const mark = watermark(pen, scale, known, scene);
+  const mark = watermark(pen, scale, known, scene, texts);
   placed.push(...missed(pen, scale, known, scene));
   windows(pen, scale, known, scene, mark);
   return placed;
