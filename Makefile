@@ -26,8 +26,8 @@ demo: ## page views counted live, on a page in the browser and in the terminal (
 
 # Nothing before the command: a shell between would be taken for the user's by what looks for that.
 test: export HEADRACE_EXAMPLES := half
-# Two more than cores: tests with servers, browsers and kills wait for most of their time.
-test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One more than cores: tests with servers and kills wait for most of their time.
+test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: $(axe)
 test: ## everything: style, types, and the fast, spark and system tests
 	@scripts/setup.sh java postgres redis strace chromium

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
@@ -143,6 +144,8 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             status = 1
+            # Objects of other tests may belong to threads and connections that a fork does not have: to collect them here may crash.
+            gc.freeze()
             try:
                 failpoints.configure(failpoint)
                 work(Log(path, clock=ManualClock()), Teller(name, theirs))
