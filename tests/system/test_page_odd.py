@@ -187,6 +187,28 @@ def test_a_job_that_runs_for_the_first_time_can_be_chosen_without_a_new_page(bro
         assert "/first" not in browser.text()
 
 
+def test_a_tab_opens_and_goes_on_however_many_others_are_open(browser, written):
+    view = written()
+    view.epoch([{"url": "/a", "views": 1}])
+    first = browser.driver.current_window_handle
+    with served(view.home) as server:
+        browser.driver.set_page_load_timeout(30)
+        try:
+            for _ in range(8):
+                show(browser, server, "totals-job/views/totals")
+                browser.sees("1 row")
+                browser.driver.switch_to.new_window("tab")
+            view.epoch([{"url": "/b", "views": 2}])
+            browser.driver.switch_to.window(first)
+            browser.sees("2 rows")
+        finally:
+            browser.driver.set_page_load_timeout(300)
+            for tab in [tab for tab in browser.driver.window_handles if tab != first]:
+                browser.driver.switch_to.window(tab)
+                browser.driver.close()
+            browser.driver.switch_to.window(first)
+
+
 class _Refusing(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(502)

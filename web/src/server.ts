@@ -32,24 +32,37 @@ export interface Listener<T> {
 
 const AGAIN = 1000;
 
+// A stream for as long as the page is looked at. A browser has six connections to a host for all of its tabs: one that is hidden, or left
+// and kept for the way back, must not hold any.
 export function listen<T>(path: string, events: string[], listener: Listener<T>): () => void {
-  let source: EventSource;
+  let source: EventSource | undefined;
   let timer = 0;
   const open = (): void => {
-    source = new EventSource(path);
-    source.onopen = () => listener.state(true);
-    source.onerror = () => {
+    const opened = (source = new EventSource(path));
+    opened.onopen = () => listener.state(true);
+    opened.onerror = () => {
       listener.state(false);
       // After an answer that is an error, as of a server that is starting, a browser does not try again.
-      if (source.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN);
+      if (opened.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN);
     };
     for (const event of events) {
-      source.addEventListener(event, (told) => listener.message(parse<T>((told as MessageEvent<string>).data)));
+      opened.addEventListener(event, (told) => listener.message(parse<T>((told as MessageEvent<string>).data)));
     }
   };
-  open();
-  return () => {
+  const close = (): void => {
     window.clearTimeout(timer);
-    source.close();
+    source?.close();
+    source = undefined;
+  };
+  const follow = (): void => {
+    close();
+    listener.state(false);
+    if (document.visibilityState === "visible") open();
+  };
+  document.addEventListener("visibilitychange", follow);
+  if (document.visibilityState === "visible") open();
+  return () => {
+    document.removeEventListener("visibilitychange", follow);
+    close();
   };
 }
