@@ -65,7 +65,11 @@ class Subscribers:
             due = began + number / rate
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             waiting.put_nowait((due, path))
-        await waiting.join()
+        answered = asyncio.create_task(waiting.join())
+        done, _ = await asyncio.wait([answered, *workers], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            # A worker ends only if an answer was not what it should be.
+            task.result()
         for worker in workers:
             worker.cancel()
         return waits

@@ -22,6 +22,7 @@ from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, va
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
+from headrace.serve.views.key_reads import KeyReads
 from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
@@ -35,6 +36,7 @@ class ViewRoutes:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._subscriptions = Subscriptions(hub)
+        self._key_reads = KeyReads()
 
     async def list(self, request: Request) -> Response:
         """Every view: its job, columns, key, rows and epoch."""
@@ -74,12 +76,11 @@ class ViewRoutes:
         frame = _frame(values, followed)
         form = accepted(request.headers.get("accept"), request.query_params.get("format"))
         if len(parts) == len(key):
-            epoch, found = followed.table.find(frame)
-            if found is None:
-                raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=epoch)
-            headers = {"ETag": _tag(followed, epoch), "X-Epoch": str(epoch)}
-            body = form.rows(found.select(followed.view.columns.names))
-            return Response(body[1:-1] if form.media_type == JSON else body, headers=headers, media_type=form.media_type)
+            answer = await self._key_reads.find(followed.table, frame)
+            if not answer.found:
+                raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=answer.epoch)
+            headers = {"ETag": _tag(followed, answer.epoch), "X-Epoch": str(answer.epoch)}
+            return Response(answer.body(form), headers=headers, media_type=form.media_type)
         snapshot = followed.table.snapshot()
         keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in values])
         rows = await asyncio.to_thread(lambda: snapshot.where_equal(frame).filter(keep).sort(key[len(parts) :]).head(10_001).collect())

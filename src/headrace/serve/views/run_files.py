@@ -1,7 +1,8 @@
 """Runs of a table in files, so that a restarted server continues where it stopped: a cache, never the only copy.
 
-A file is written once. The manifest names the files of one moment with their checksums; files that it no longer names are removed after
-it is in place. A cache that is torn or of another topic is ignored, and the table is read from its topic again.
+A file is written once: a large one at once, a small one with the next manifest if it is still needed then. The manifest names the files
+of one moment with their checksums; files that it no longer names are removed after it is in place. A cache that is torn or of another topic
+is ignored, and the table is read from its topic again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import google_crc32c
 
 MANIFEST = "manifest.json"
 _FORM = 1
+_LARGE = 1024 * 1024
 
 
 class RunFiles:
@@ -24,6 +26,7 @@ class RunFiles:
         self._directory = directory
         self._checksums: dict[str, int] = {}
         self._dropped: set[str] = set()
+        self._unwritten: dict[str, bytes] = {}
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
 
@@ -36,19 +39,26 @@ class RunFiles:
         return blob if blob is not None and google_crc32c.value(blob) == self._checksums[name] else None
 
     def put(self, name: str, blob: bytes) -> None:
-        if self._directory is not None:
+        if self._directory is None:
+            return
+        self._checksums[name] = google_crc32c.value(blob)
+        self._dropped.discard(name)
+        if len(blob) < _LARGE:
+            self._unwritten[name] = blob
+        else:
             (self._directory / name).write_bytes(blob)
-            self._checksums[name] = google_crc32c.value(blob)
-            self._dropped.discard(name)
 
     def delete(self, name: str) -> None:
-        if self._checksums.pop(name, None) is not None:
+        if self._checksums.pop(name, None) is not None and self._unwritten.pop(name, None) is None:
             self._dropped.add(name)
 
     def save(self, content: dict[str, Any]) -> None:
         """Store the present blobs, with `content`, for the next start."""
         if self._directory is None:
             return
+        for name, blob in self._unwritten.items():
+            (self._directory / name).write_bytes(blob)
+        self._unwritten.clear()
         fresh = self._directory / f"{MANIFEST}.new"
         fresh.write_text(json.dumps({"form": _FORM, "checksums": self._checksums, **content}), encoding="utf-8")
         fresh.rename(self._directory / MANIFEST)
@@ -72,7 +82,7 @@ class RunFiles:
 
     def clear(self) -> None:
         """Forget everything."""
-        self._checksums, self._dropped = {}, set()
+        self._checksums, self._dropped, self._unwritten = {}, set(), {}
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory.mkdir(parents=True, exist_ok=True)

@@ -123,10 +123,12 @@ class ViewTable:
                 self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes)
             return self._snapshot
 
-    def find(self, keys: pl.DataFrame) -> tuple[int, pl.DataFrame | None]:
-        """The rows of whole keys, with the epoch."""
+    def find(self, keys: pl.DataFrame) -> tuple[int, pl.DataFrame, np.ndarray]:
+        """The epoch, the rows of whole keys that are present, and the place of each row's key among the keys."""
         with self._lock:
-            return self.epoch, self._state.find(keys)
+            epoch, located = self.epoch, self._state.locate(keys)
+        rows = empty_frame(self.view.columns) if located.found is None else located.found[self.view.columns.names]
+        return epoch, rows, located.places
 
     def changes_since(self, epoch: int) -> ViewChanges | None:
         """The net changes since an epoch; None if they are no longer known."""
