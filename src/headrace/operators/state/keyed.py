@@ -24,7 +24,7 @@ from headrace.operators.state.chunks import FAN_IN
 from headrace.operators.state.due_times import DueTimes
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.key_index import ABSENT, ROW_BITS, ROW_MASK, Index
-from headrace.operators.state.row_lookup import RowLookup, key_hashes
+from headrace.operators.state.row_lookup import RowLookup, WantedKeys
 from headrace.operators.state.store import Store
 
 GONE = "_gone"
@@ -188,7 +188,7 @@ class KeyedState:
 
     def matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> FoundRows | None:
         """The present rows whose `columns` equal wanted ones without a null, whatever their key; reads no others."""
-        return FoundRows.of([(places, rows.frame[numbers].drop(GONE)) for places, rows, numbers in self._matching(columns, wanted)])
+        return FoundRows.of([(places, _unmarked(rows.frame[numbers])) for places, rows, numbers in self._matching(columns, wanted)])
 
     def counted(self, columns: Sequence[str], wanted: pl.DataFrame) -> np.ndarray:
         """The number of present rows that `matching` has for each of the wanted ones."""
@@ -198,9 +198,9 @@ class KeyedState:
         )
 
     def _matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> Iterator[tuple[np.ndarray, _Rows, np.ndarray]]:
-        hashes = key_hashes(wanted, columns)
+        keys = WantedKeys(wanted, columns)
         for rows in self._rows.values():
-            places, numbers = rows.lookup(columns).find(wanted, hashes, present=rows.are_present)
+            places, numbers = rows.lookup(columns).find(keys, present=rows.are_present)
             if len(places):
                 yield places, rows, numbers
 
@@ -352,8 +352,11 @@ class KeyedState:
         """Rows by their numbers, in that order: all of their columns, or some."""
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
-        frames = ((self._rows[serial].frame, places) for serial, places in _by_run(rows[order]))
+        ordered = rows[order]
+        frames = ((self._rows[serial].frame, places) for serial, places in _by_run(ordered))
         parts = [(frame if columns is None else frame[columns])[places] for frame, places in frames]
+        if np.array_equal(rows, ordered):
+            return pl.concat(parts, rechunk=True)
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
         return pl.concat(parts, rechunk=True)[back]

@@ -30,56 +30,59 @@ class TimeSpan:
     high: np.ndarray
 
 
+class WantedKeys:
+    """Keys to be found in several frames, hashed and sorted once."""
+
+    def __init__(self, keys: pl.DataFrame, columns: Sequence[str]) -> None:
+        self.keys = keys
+        hashes = key_hashes(keys, columns)
+        # Nulls share a hash: where there are many, each would look at all the others. No row has such a key.
+        unknown = [nulls_of(column) for name in columns if (column := keys.get_column(name)).null_count()]
+        known = np.flatnonzero(~np.logical_or.reduce(unknown)) if unknown else np.arange(len(hashes))
+        # Sorted needles are found several times as quickly.
+        self.places = known[np.argsort(hashes[known], kind="stable")]
+        self.hashes = hashes[self.places]
+
+
 class RowLookup:
     """Finds the rows of keys in one frame; a row whose key has a null is never found.
 
     >>> frame = pl.DataFrame({"k": ["a", "b", "a", None], "at": [3, 1, 2, 5]})
     >>> lookup = RowLookup(frame, ["k"], "at")
-    >>> wanted = pl.DataFrame({"k": ["b", "a", "c"]})
-    >>> [found.tolist() for found in lookup.find(wanted, key_hashes(wanted, ["k"]))]
+    >>> wanted = WantedKeys(pl.DataFrame({"k": ["b", "a", "c"]}), ["k"])
+    >>> [found.tolist() for found in lookup.find(wanted)]
     [[0, 1, 1], [1, 2, 0]]
     """
 
     def __init__(self, frame: pl.DataFrame, keys: Sequence[str], order: str | None = None) -> None:
-        self._keys = frame.select(keys)
+        self._keys = frame[list(keys)]
         hashes = key_hashes(frame, keys)
         moments = None if order is None else frame.get_column(order).to_numpy()
         self._rows = np.argsort(hashes, kind="stable") if moments is None else np.lexsort((moments, hashes))
         self._hashes = hashes[self._rows]
         self._moments = None if moments is None else moments[self._rows]
 
-    def find(
-        self,
-        wanted: pl.DataFrame,
-        hashes: np.ndarray,
-        span: TimeSpan | None = None,
-        present: Callable[[np.ndarray], np.ndarray] | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def find(self, wanted: WantedKeys, span: TimeSpan | None = None, present: Present | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of a wanted key and a row that has it: the place of the key, and the number of the row, in the order of both.
 
         With `span`, only rows of these moments are read; `present` says which rows count.
         """
-        # Sorted needles are found several times as quickly.
-        order = np.argsort(hashes, kind="stable")
-        low = np.empty(len(hashes), dtype=np.int64)
-        high = np.empty(len(hashes), dtype=np.int64)
-        low[order] = np.searchsorted(self._hashes, hashes[order], side="left")
-        high[order] = np.searchsorted(self._hashes, hashes[order], side="right")
-        # Nulls share a hash: where there are many, each would look at all the others.
-        for name in self._keys.columns:
-            if (column := wanted.get_column(name)).null_count():
-                unknown = nulls_of(column)
-                high[unknown] = low[unknown]
-        if not (low < high).any():
+        low = np.searchsorted(self._hashes, wanted.hashes, side="left")
+        found = np.flatnonzero(self._hashes.take(low, mode="clip") == wanted.hashes) if len(self._hashes) else _NONE
+        if not len(found):
             return _NONE, _NONE
+        found = found[np.argsort(wanted.places[found])]
+        asking, low = wanted.places[found], low[found]
+        high = np.searchsorted(self._hashes, wanted.hashes[found], side="right")
         if span is not None and self._moments is not None:
-            low, high = _bisected(self._moments, low, high, span.low), _bisected(self._moments, low, high, span.high + 1)
-        places, rows = _pairs(low, high)
-        rows = self._rows[rows]
+            after = span.high[asking] + 1
+            low, high = _bisected(self._moments, low, high, span.low[asking]), _bisected(self._moments, low, high, after)
+        stretches, rows = _pairs(low, high)
+        places, rows = asking[stretches], self._rows[rows]
         if present is not None:
             kept = present(rows)
             places, rows = places[kept], rows[kept]
-        same = self._same(rows, places, wanted)
+        same = self._same(rows, places, wanted.keys)
         return places[same], rows[same]
 
     def _same(self, rows: np.ndarray, places: np.ndarray, wanted: pl.DataFrame) -> np.ndarray:

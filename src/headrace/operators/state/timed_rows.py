@@ -13,7 +13,7 @@ from headrace.operators.changes import TIME
 from headrace.operators.state.chunks import Chunks, Merge
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.persistent import OneState
-from headrace.operators.state.row_lookup import RowLookup, TimeSpan, key_hashes
+from headrace.operators.state.row_lookup import RowLookup, TimeSpan, WantedKeys
 from headrace.operators.state.store import Store
 
 
@@ -33,11 +33,11 @@ class TimedRows(OneState[Chunks]):
         """All rows of these keys whose time is in the span of each, in no order and not merged; None if there are none."""
         if keys.is_empty():
             return None
-        hashes = key_hashes(keys, self._keys)
+        wanted = WantedKeys(keys, self._keys)
         frames = self._state.overlapping(int(span.low.min()), int(span.high.max()))
         parts = []
         for frame in frames:
-            places, rows = self._lookup(frame).find(keys, hashes, span)
+            places, rows = self._lookup(frame).find(wanted, span)
             if len(places):
                 parts.append((places, frame[rows]))
         return FoundRows.of(parts)
