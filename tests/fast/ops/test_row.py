@@ -183,10 +183,17 @@ def test_the_records_of_any_row_make_that_row(job, seed):
         job.catch_up(draw.choice([None, 3]))
     job.finish()
     looked = 0
+    # Nothing tells which records missed some of their windows and not all.
+    missed = sum(step["partly_late"] for step in job.run.driver.accounting())
     for output in job.plan.outputs:
         for row in job.run.driver.rows(output.name):
             story = job.story(output.name, **{name: row[name] for name in output.folds_by})
-            assert story.exact, str(story)
+            if output.name == "hopping" and not story.exact:
+                (replayed,) = story.replayed
+                assert 0 < replayed["sold"] - row["sold"] <= missed
+                assert "partly late" in str(story)
+            else:
+                assert story.exact, str(story)
             if "sold" in row and output.name == "sold":
                 assert sum(one.counts for one in story.records) == row["sold"]
             looked += 1
