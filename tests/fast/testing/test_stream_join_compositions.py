@@ -133,7 +133,8 @@ COMPOSITIONS: Mapping[str, Composition] = {
     ),
     "join, sessions": Composition(
         lambda s: s.a.join_within(s.b, on="k", within=WITHIN).window(session("5s"), by="k").agg(rows="count(*)"),
-        f"""select k, count(*) from (select k, sum(begins) over (partition by k order by "at" range unbounded preceding) as number
+        f"""select k, count(*) from (
+            select k, coalesce(sum(begins) over (partition by k order by "at" range unbounded preceding), 0) as number
             from (select k, "at", ("at" - lag("at") over (partition by k order by "at") > interval 5 second)::int as begins from {TWO}))
             group by k, number""",
         "k, rows",
@@ -173,8 +174,9 @@ COMPOSITIONS: Mapping[str, Composition] = {
             .agg(pairs="count(*)")
             .join(s.c.to_table("cid").group("k", ttl=None).agg(others="count(*)"), on="k", how="full", ttl=None)
         ),
+        # A full join makes a dead letter of a row whose whole key is null.
         f"""select coalesce(x.k, y.k), pairs, others from (select k, count(*) as pairs from {TWO} group by k) x
-            full join (select k, count(*) as others from c group by k) y on x.k = y.k and x.k is not null""",
+            full join (select k, count(*) as others from c where k is not null group by k) y on x.k = y.k""",
         "k, pairs, others",
     ),
     "versions, joined within a time": Composition(
