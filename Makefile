@@ -25,7 +25,7 @@ demo: ## page views counted live, on a page in the browser and in the terminal (
 	@.venv/bin/headrace demo pageviews
 
 # Nothing before the command: a shell between would be taken for the user's by what looks for that.
-test: export HEADRACE_EXAMPLES := half
+test: export HEADRACE_EXAMPLES := quarter
 # One more than cores: tests with servers and kills wait for most of their time.
 test: processes := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: $(axe)

@@ -1,7 +1,7 @@
 """Random examples: how many a test tries, and the seeds it draws them from.
 
-`make soak` tries all of them and sets HEADRACE_EXAMPLES=soak; `make test` tries half and sets HEADRACE_EXAMPLES=half; the inner loop tries
-an eighth. Seeds are fixed unless HEADRACE_SEED is set, as `make fuzz` does.
+`make soak` tries all of them and sets HEADRACE_EXAMPLES=soak; `make test` tries a quarter and sets HEADRACE_EXAMPLES=quarter; the inner
+loop tries an eighth. Seeds are fixed unless HEADRACE_SEED is set, as `make fuzz` does.
 """
 
 import os
@@ -10,13 +10,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 SOAK = os.environ.get("HEADRACE_EXAMPLES") == "soak"
-INNER_LOOP = not SOAK and os.environ.get("HEADRACE_EXAMPLES") != "half"
-_PART = 8 if INNER_LOOP else 1 if SOAK else 2
+INNER_LOOP = not SOAK and os.environ.get("HEADRACE_EXAMPLES") != "quarter"
+_PART = 8 if INNER_LOOP else 1 if SOAK else 4
 SEED = int(os.environ["HEADRACE_SEED"]) if os.environ.get("HEADRACE_SEED") else None
 
 
 def examples(many: int) -> int:
-    """`many` in `make soak`, half of them in `make test`, an eighth in the inner loop."""
+    """`many` in `make soak`, a quarter of them in `make test`, an eighth in the inner loop."""
     return -(-many // _PART)
 
 

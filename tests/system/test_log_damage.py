@@ -16,8 +16,9 @@ from headrace.log.files.partition import Partition
 from headrace.log.files.segment import Segment
 from headrace.log.files.writers import Author
 from tests.support.damage import Files, copy_of, everywhere, in_memory, make_log, results
+from tests.support.examples import soaked
 
-FLIPS = 10_000
+FLIPS = soaked(10_000, 2_000)
 LAST = 64 * 1024
 DIRECTORY = "log/topics/t/0"
 NAME = f"{0:020d}.segment"
@@ -47,8 +48,8 @@ def append(partition: Partition, values: list[bytes]) -> int:
     return partition.append([partition.layout.stored(batch, 0) for batch in batches], Author(), durable=True).base
 
 
-def cut_everywhere(job: tuple[Path, range, bool]) -> None:
-    """Cut at each byte of a range: the appends before it are there, all others are not, and appends go on."""
+def cut_everywhere(job: tuple[Path, list[int], bool]) -> None:
+    """Cut at each of some bytes: the appends before it are there, all others are not, and appends go on."""
     original, cuts, with_head = job
     logging.disable(logging.CRITICAL)
     path = copy_of(original, original.parent)
@@ -57,7 +58,7 @@ def cut_everywhere(job: tuple[Path, range, bool]) -> None:
     kept = {name: (path / DIRECTORY / name).read_bytes() for name in ("head", NAME, NAME.replace("segment", "index"))}
     appends = appends_of(Segment(log.disk, path / DIRECTORY, 0))
     rows = list(enumerate(log.read("t")["value"].to_pylist()))
-    edges = {edge for end, _ in appends for edge in range(end - 2, end + 3)}
+    edges = edges_of(appends)
     for cut in cuts:
         for name, data in kept.items():
             (path / DIRECTORY / name).write_bytes(data[:cut] if name == NAME else data)
@@ -89,12 +90,18 @@ def appends_of(segment: Segment) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize(("with_head", "step"), [(True, 1), (False, 29)])
+def edges_of(appends: list[tuple[int, int]]) -> set[int]:
+    return {edge for end, _ in appends for edge in range(end - 2, end + 3)}
+
+
+@pytest.mark.parametrize(("with_head", "step"), [(True, soaked(1, 7)), (False, 29)])
 def test_a_segment_cut_at_any_byte_of_its_last_64_kib_has_the_appends_before(place, with_head, step):
     make_long_segment(place / "original")
-    size = (place / "original" / DIRECTORY / NAME).stat().st_size
-    cuts = [range(size - LAST + part, size + 1, 2 * step) for part in (0, step)]
-    everywhere(cut_everywhere, [(place / "original", part, with_head) for part in cuts])
+    segment = Segment(Log(place / "original" / "log", clock=ManualClock()).disk, place / "original" / DIRECTORY, 0)
+    first = segment.size - LAST
+    edges = {edge for edge in edges_of(appends_of(segment)) if first <= edge <= segment.size}
+    cuts = sorted(edges.union(range(first, segment.size + 1, step)))
+    everywhere(cut_everywhere, [(place / "original", cuts[part::2], with_head) for part in (0, 1)])
 
 
 # Flips
@@ -138,7 +145,7 @@ def _cleared_sector(data: bytes, place: int) -> bool:
     return not any(data[start : start + SECTOR])
 
 
-@pytest.mark.parametrize(("restart", "flips"), [("", FLIPS), ("heads", FLIPS // 10), ("no heads", FLIPS // 10)])
+@pytest.mark.parametrize(("restart", "flips"), [("", FLIPS), ("heads", soaked(1_000, 500)), ("no heads", soaked(1_000, 500))])
 def test_no_flipped_bit_is_ever_served(place, restart, flips):
     make_log(place / "original")
     counts = everywhere(flip_bits, [(place / "original", restart, range(part, flips, 2)) for part in range(2)])
