@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
-from headrace.operators.event_time.arrival_order import contents_of, same_key
+from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
-from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
+from headrace.operators.state.found_rows import distinct_keys
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.tables.previous import PREVIOUS, WithPrevious
 
-# The time of the previous record, and the order among records of one key and time.
-_BEFORE, _CONTENTS, _LAST = "_before", "_contents", "_last"
+# The time of the previous record.
+_BEFORE = "_before"
+# The place of a record that there is not.
+_NOWHERE = -1
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class PreviousSpec:
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One behind the watermark is late: those after it have been processed."""
         records, late = in_time(records, time.before - self.lateness)
-        return Entered(records.select(*self.columns, TIME), records.height, late)
+        return Entered(records[[*self.columns, TIME]], records.height, late)
 
     def closing(self, moment: int) -> int:
         return moment + 1
@@ -50,10 +53,10 @@ class Pairs(SeveralStates):
 
     def __init__(self, spec: PreviousSpec) -> None:
         self._spec = spec
-        self._by = list(spec.by)
+        self._by, self._taken = list(spec.by), list(spec.taken)
+        self._shown = [f"{PREVIOUS}{name}" for name in spec.taken]
         self._waiting = Chunks("waiting", TIME, lambda frame: frame)
         self._last = ExpiringState("last", spec.by, _BEFORE, spec.ttl)
-        self._kept = [*self._by, _BEFORE, *(f"{PREVIOUS}{name}" for name in spec.taken)]
         super().__init__(self._waiting, self._last)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -69,38 +72,45 @@ class Pairs(SeveralStates):
         return Outcome(results)
 
     def _paired(self, released: pl.DataFrame, store: Store) -> pl.DataFrame:
-        ordered = self._in_order(released)
-        shown = {_BEFORE: TIME, **{f"{PREVIOUS}{name}": name for name in self._spec.taken}}
-        follows = same_key(self._by)
-        pairs = ordered.with_columns(
-            follows.alias("_follows"),
-            (~same_key(self._by, -1)).alias(_LAST),
-            *(pl.when(follows).then(pl.col(name).shift(1)).alias(new) for new, name in shown.items()),
-        )
-        known = self._last.find(pairs.filter(~pl.col("_follows")).select(self._by))
-        if known is not None:
-            # Each known key begins with its last record.
-            first = pairs.filter(~pl.col("_follows")).drop(shown)
-            first = key_join(first, known.select(self._kept), self._by, "left", nulls_equal=True).select(pairs.columns)
-            pairs = pl.concat([first, pairs.filter("_follows")])
-        last = pairs.filter(_LAST).select(*self._by, *(pl.col(name).alias(new) for new, name in shown.items()))
-        self._last.put(last, store)
-        return self._near(pairs).select(*self._spec.columns, *self._kept[len(self._by) + 1 :], TIME)
+        """Records by key and time, with the columns of the previous ones."""
+        keys, numbers = distinct_keys(released[self._by])
+        records, numbers = self._in_order(released, numbers)
+        first = np.append(True, numbers[1:] != numbers[:-1])
+        times = records.get_column(TIME).to_numpy()
+        # The place of the previous record: among these, or behind them among the known ones.
+        places = np.where(first, _NOWHERE, np.arange(-1, len(first) - 1))
+        earlier, moments = _named(records[self._taken], self._shown), times
+        located = self._last.locate(keys)
+        if located.found is not None:
+            known = np.full(keys.height, _NOWHERE)
+            known[located.places] = len(first) + np.arange(len(located.places))
+            places[first] = known[numbers[first]]
+            earlier = pl.concat([earlier, located.found[self._shown]], rechunk=True)
+            moments = np.append(times, located.found.get_column(_BEFORE).to_numpy())
+        self._keep(records[np.flatnonzero(np.append(first[1:], True))], store)
+        if self._spec.ttl is not None:
+            places[times - moments[places] >= self._spec.ttl] = _NOWHERE
+        found = earlier[pl.Series(places.astype(np.uint32)).set(pl.Series(places == _NOWHERE), None)]
+        return records[[*self._spec.columns, TIME]].hstack(found)
 
-    def _near(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """Without records that are too far before."""
-        if self._spec.ttl is None:
-            return pairs
-        near = pl.col(TIME) - pl.col(_BEFORE) < self._spec.ttl
-        return pairs.with_columns(pl.when(near).then(pl.col(name)).alias(name) for name in self._kept[len(self._by) + 1 :])
+    def _keep(self, last: pl.DataFrame, store: Store) -> None:
+        self._last.put(_named(last[[*self._by, TIME, *self._taken]], [*self._by, _BEFORE, *self._shown]), store)
 
-    def _in_order(self, records: pl.DataFrame) -> pl.DataFrame:
+    def _in_order(self, records: pl.DataFrame, numbers: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
         """By key and time. Records of the same time have no order of their own: their contents decide, not their arrival."""
-        ordered = records.sort(*self._by, TIME)
-        if not ordered.select((same_key(self._by) & (pl.col(TIME) == pl.col(TIME).shift(1))).any()).item():
-            return ordered
-        contents = contents_of(self._spec.columns)
-        return records.with_columns(contents.alias(_CONTENTS)).sort(*self._by, TIME, _CONTENTS).drop(_CONTENTS)
+        times = records.get_column(TIME).to_numpy()
+        order = np.lexsort((times, numbers))
+        tied = (numbers[order][1:] == numbers[order][:-1]) & (times[order][1:] == times[order][:-1])
+        if tied.any():
+            contents = records.select(contents_of(self._spec.columns)).to_series().to_numpy()
+            order = np.lexsort((contents, times, numbers))
+        return records[order], numbers[order]
+
+
+def _named(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """A frame that nothing else has, with other names."""
+    frame.columns = names
+    return frame
 
 
 @operator_of.register

@@ -37,8 +37,6 @@ FEATURES = ("ratio", "distance_km", "risk")
 _SILENCE = "1 hour"
 _MEASURES = {"payment": "last(id)", "paid_at": "last(paid_at)", "payments": "count(*)", "total": "sum(amount)"}
 _COLUMNS = "card, payment, paid_at, payments, total, evidence"
-# A payment by itself, as the evidence of a match has it.
-_EVIDENCE = "named_struct('variable', 'A', 'partition', place.partition, 'offset', place.offset)"
 
 
 @dataclass(frozen=True)
@@ -64,17 +62,17 @@ def declare(app: App, options: Options | None = None) -> None:
     rules = {
         BURST: payments.match(by="card", pattern="A{6}", within="1 minute", measures=_MEASURES),
         SPENDING: payments.window(sliding("10 minutes"), by="card")
-        .agg(payment="last(id)", payments="count(*)", total="sum(amount)", evidence=f"collect_list({_EVIDENCE})")
+        .agg(payment="last(id)", payments="count(*)", total="sum(amount)", evidence=f"collect_list({_evidence('A')})")
         .where("total > 5000")
         .dedup("card", ttl="10 minutes")
         .with_columns(paid_at="window_end"),
-        FLIGHT: payments.match(
-            by="card",
-            pattern="A B",
-            define={"B": "speed_kmh(prev(lat), prev(lon), prev(paid_at), lat, lon, paid_at) > 500"},
-            within="1 hour",
-            after="last B",
-            measures=_MEASURES,
+        FLIGHT: payments.with_previous("amount", "lat", "lon", "paid_at", "place", by="card", ttl="1 hour")
+        .where("speed_kmh(previous_lat, previous_lon, previous_paid_at, lat, lon, paid_at) > 500")
+        .with_columns(
+            payment="id",
+            payments="cast(2 as bigint)",
+            total="previous_amount + amount",
+            evidence=f"array({_evidence('A', 'previous_place')}, {_evidence('B')})",
         ),
         SPREE: payments.match(
             by="card",
@@ -84,7 +82,7 @@ def declare(app: App, options: Options | None = None) -> None:
             within="5 minutes",
             measures=_MEASURES,
         ),
-        SCORE: scored(payments, _cards(app, options), options).where("score > 0.9").with_columns(evidence=f"array({_EVIDENCE})"),
+        SCORE: scored(payments, _cards(app, options), options).where("score > 0.9").with_columns(evidence=f"array({_evidence('A')})"),
     }
     alerts = _alerts(rules)
     app.sink(
@@ -104,6 +102,11 @@ def checked(payments: Stream) -> Stream:
         lat="coalesce(lat, raise_error('the payment has no place'))",
         lon="coalesce(lon, raise_error('the payment has no place'))",
     )
+
+
+def _evidence(variable: str, place: str = "place") -> str:
+    """A payment as the evidence of a match has it."""
+    return f"named_struct('variable', '{variable}', 'partition', {place}.partition, 'offset', {place}.offset)"
 
 
 def _payments(app: App, options: Options) -> Stream:
