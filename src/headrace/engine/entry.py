@@ -18,6 +18,8 @@ from headrace.operators.columns import ALL, ROW
 from headrace.operators.contract import Entered, Port
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON, Compiled
+from headrace.operators.frames import with_constant
+from headrace.operators.nulls import filled
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Entry:
         kept = [name for name in (*self.by, TIME, ROW, OP) if name in frame.columns]
         records, bad = computed(frame, self._compiled, kept)
         if ALL in self.by:
-            records = records.with_columns(pl.lit(0).alias(ALL))
+            records = with_constant(records, ALL, 0, pl.Int32)
         entered = self.port.entrance.enter(records, time)
         if bad is None:
             return entered
@@ -64,11 +66,13 @@ class Entry:
         """Records whose windows are in the years of the calendar, and those whose windows would not be."""
         if not self.port.reach or TIME not in frame.columns:
             return frame, None
-        inside = frame.get_column(TIME).is_between(FIRST + self.port.reach, LAST - self.port.reach)
-        if inside.all():
+        times, first, last = frame.get_column(TIME), FIRST + self.port.reach, LAST - self.port.reach
+        known = filled(times, first)
+        if ((known >= first) & (known <= last)).all():
             return frame, None
+        inside = times.is_between(first, last).fill_null(True)
         reason = pl.lit("its window would reach beyond the years 1 to 9999").alias(REASON)
-        return frame.filter(inside), frame.filter(~inside).with_columns(reason)
+        return frame.filter(inside), frame.filter(~inside).with_columns_seq(reason)
 
     def packets(self, rows: pl.DataFrame, shards: int) -> list[Packet]:
         """Entered rows as packets: to the shard of their key, or to every shard."""
@@ -93,7 +97,7 @@ def _in_one_form(frame: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
     if not floats:
         return frame
     # Not `+ 0.0`: polars optimizes that away.
-    return frame.with_columns(
+    return frame.with_columns_seq(
         pl.when(pl.col(name).is_nan()).then(math.nan).when(pl.col(name) == 0.0).then(0.0).otherwise(pl.col(name)).alias(name)
         for name in floats
     )

@@ -49,7 +49,7 @@ def sampled(records: pl.DataFrame, by: tuple[str, ...], epoch: int) -> pl.DataFr
     """The number of records of a batch that the hot keys have, by a sample, and all of them without a key; None if it is not sampled."""
     if epoch % _EVERY != 1 or records.height < _ENOUGH or not all(name in records.columns for name in by):
         return None
-    drawn = records.select(by)[np.random.default_rng(epoch).integers(0, records.height, _DRAWN)]
+    drawn = records.select_seq(by)[np.random.default_rng(epoch).integers(0, records.height, _DRAWN)]
     counted = drawn.group_by(by).agg(pl.len().alias("_drawn")).filter(pl.col("_drawn") >= _SHARE * _DRAWN)
     return pl.DataFrame(
         {
@@ -66,6 +66,6 @@ def hottest(seen: pl.DataFrame) -> list[HotKey]:
     recent = seen.filter(pl.col("epoch") > pl.col("epoch").max() - _LAST)
     totals = recent.filter(pl.col("key").is_null()).group_by("step").agg(pl.col("records").sum().alias("all"))
     counted = recent.drop_nulls("key").group_by("step", "key").agg(pl.col("records").sum(), pl.col("gathers").last())
-    shares = counted.join(totals, on="step").with_columns((pl.col("records") / pl.col("all")).alias("share"))
+    shares = counted.join(totals, on="step").with_columns_seq((pl.col("records") / pl.col("all")).alias("share"))
     found = shares.filter(pl.col("share") >= _SHARE).sort("share", "step", "key", descending=[True, False, False])
-    return [HotKey(**row) for row in found.select("step", "key", "share", "gathers").to_dicts()]
+    return [HotKey(**row) for row in found.select_seq("step", "key", "share", "gathers").to_dicts()]

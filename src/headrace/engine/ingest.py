@@ -11,6 +11,7 @@ from headrace.engine.provenance import Provenance, decoded
 from headrace.engine.route import Result, Router
 from headrace.operators.changes import TIME
 from headrace.operators.columns import ROW
+from headrace.operators.frames import with_constant
 
 if TYPE_CHECKING:
     from headrace.engine.program.program import Origin
@@ -27,7 +28,7 @@ def ingest(router: Router, origin: Origin, records: pl.DataFrame, limit: int) ->
     router.came = Provenance(origin, records)
     frame = records.with_row_index(ROW)
     if origin.moment is None:
-        frame = frame.with_columns(pl.lit(None, pl.Int64).alias(TIME))
+        frame = with_constant(frame, TIME, None, pl.Int64)
     else:
         frame, bad = origin.moment.judged(frame, limit)
         router.dead(origin.name, bad)

@@ -86,7 +86,7 @@ def _emit(router: Router, operator: Operator, name: str, results: pl.DataFrame) 
         if operator.upserts:
             # What was emitted of these keys before does not hold.
             (entry,) = operator.entries.values()
-            nothing = bad.select(*entry.by, TIME, pl.lit(RETRACT, pl.Int8).alias(OP))
+            nothing = bad.select_seq(*entry.by, TIME, pl.lit(RETRACT, pl.Int8).alias(OP))
             made = pl.concat([made, nothing], how="diagonal")
     router.flow(operator.flow, made)
 

@@ -36,20 +36,20 @@ class Provenance:
     def resembling(cls, origin: Origin, made: pl.DataFrame) -> Provenance:
         """For results of a user's function: only the columns of a row say what it was, as far as the stream has them too."""
         places = [pl.lit(None, pl.Int32).alias(PARTITION), pl.lit(None, pl.Int64).alias(OFFSET)]
-        return cls(origin, made.select(*_resembling(origin, made), *places))
+        return cls(origin, made.select_seq(*_resembling(origin, made), *places))
 
     def arrived(self, frame: pl.DataFrame) -> tuple[Provenance, pl.DataFrame]:
         """The originals that a frame carried along, and the frame with their rows."""
         if ORIGINAL not in frame.columns:
             return self, frame
-        return Provenance(self.origin, frame.select(ORIGINAL).unnest(ORIGINAL)), frame.drop(ORIGINAL).with_row_index(ROW)
+        return Provenance(self.origin, frame.select_seq(ORIGINAL).unnest(ORIGINAL)), frame.drop(ORIGINAL).with_row_index(ROW)
 
     def with_originals(self, frame: pl.DataFrame, *, places: bool) -> pl.DataFrame:
         """The frame, whose records carry their originals and, on demand, their places."""
         if self._records is None:
             return frame
         wanted = (*self.origin.columns.names, *((PARTITION, OFFSET) if places else ()))
-        came = self._records[frame.get_column(ROW)].select(pl.struct(*wanted).alias(ORIGINAL))
+        came = self._records[frame.get_column(ROW)].select_seq(pl.struct(*wanted).alias(ORIGINAL))
         return (frame.drop(ROW, PARTITION, OFFSET, strict=False) if places else frame).hstack(came)
 
     def partitions(self, frame: pl.DataFrame) -> pl.Series | None:
@@ -64,21 +64,23 @@ class Provenance:
         if not self.origin.keeps_late:
             return []
         if self._records is not None:
-            original = self._records[late.get_column(ROW)].select(self.origin.columns.names)
+            original = self._records[late.get_column(ROW)].select_seq(self.origin.columns.names)
         else:
-            original = late.select(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else late.select(_resembling(self.origin, late))
-        return [Packet(late_topic(self.origin.name), shard, late_records(original, late.select(START, STOP), step, watermark))]
+            original = (
+                late.select_seq(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else late.select_seq(_resembling(self.origin, late))
+            )
+        return [Packet(late_topic(self.origin.name), shard, late_records(original, late.select_seq(START, STOP), step, watermark))]
 
     def dead(self, step: str, bad: pl.DataFrame) -> Packet:
         """Bad records for the dead letters of their stream, with the reason and the place they came from."""
         if self._records is not None and ROW in bad.columns:
             original = self._records[bad.get_column(ROW)]
-            places = original.select(PARTITION, OFFSET)
-            original = original.select(self.origin.columns.names)
+            places = original.select_seq(PARTITION, OFFSET)
+            original = original.select_seq(self.origin.columns.names)
         else:
             none = pl.DataFrame(schema={PARTITION: pl.Int32, OFFSET: pl.Int64}).clear(bad.height)
-            places = bad.select(PARTITION, OFFSET) if PARTITION in bad.columns else none
-            original = bad.select(name for name in bad.columns if not reserved(name))
+            places = bad.select_seq(PARTITION, OFFSET) if PARTITION in bad.columns else none
+            original = bad.select_seq(name for name in bad.columns if not reserved(name))
         return Packet(dead_topic(self.origin.name), 0, dead_letters(original, places, step, bad.get_column(REASON)))
 
 

@@ -73,7 +73,7 @@ class Router:
             self.result.accounting.add(cut.step, taken=frame.height)
             # Slices for several tasks: if there are few records, one task alone is quicker.
             size = max(_FEW, -(-frame.height // self.program.shards))
-            slices = frame.select(cut.columns.names).iter_slices(size)
+            slices = frame.select_seq(cut.columns.names).iter_slices(size)
             self.result.packets += [Packet(cut.name, shard, part) for shard, part in enumerate(slices) if part.height]
             return
         if frame.height:
@@ -99,7 +99,7 @@ class Router:
         entry = operator.entries[exit_.port]
         hot = None if operator.colocated_with or entry.port.broadcast else sampled(frame, entry.by, self.time.epoch)
         if hot is not None:
-            seen = hot.with_columns(pl.lit(name).alias("step"), pl.lit(operator.gathers).alias("gathers"))
+            seen = hot.with_columns_seq(pl.lit(name).alias("step"), pl.lit(operator.gathers).alias("gathers"))
             self.result.packets.append(Packet(hot_topic(self.program.name), 0, seen))
         entered = entry.enter(frame, self.time)
         late = 0 if entered.late is None else entered.late.height
@@ -163,7 +163,7 @@ class Router:
         behind = Router(self.program, self.time, origin.name)
         behind.result = self.result
         time = pl.lit(None if origin.time is None else moment, pl.Int64).alias(TIME)
-        behind.flow(side.flow, packet.frame.select(*side.columns, time))
+        behind.flow(side.flow, packet.frame.select_seq(*side.columns, time))
 
     def _is_beyond_side_streams(self, step: str) -> bool:
         """Whether a step, or the one whose results or timers it stands for, reads late records or dead letters."""

@@ -25,7 +25,7 @@ def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, waterm
         # A calendar has no such moment.
         watermark = None
     mark = pl.lit(watermark, pl.Int64).cast(moment).alias("watermark")
-    said = window.select(pl.lit(step).alias("step"), reason.alias("reason"), mark, pl.all().cast(moment))
+    said = window.select_seq(pl.lit(step).alias("step"), reason.alias("reason"), mark, pl.all().cast(moment))
     return original.hstack(said.rename(dict(zip(said.columns, late_names(original.columns), strict=True))))
 
 
@@ -51,7 +51,7 @@ def dead_letters(original: pl.DataFrame, places: pl.DataFrame, step: str, reason
 
 def undecoded(records: pl.DataFrame, step: str) -> pl.DataFrame:
     """Records that could not be decoded, as text, with the reason, and the place they came from."""
-    return records.select(
+    return records.select_seq(
         pl.lit(step).alias("step"),
         pl.col(PROBLEM).alias("reason"),
         pl.col(PARTITION).cast(pl.Int32).alias("partition"),

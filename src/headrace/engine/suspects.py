@@ -29,7 +29,7 @@ class Suspects:
     def numbered(self) -> list[pl.DataFrame]:
         """Records that know their place, without their originals."""
         return [
-            packet.frame.drop(ORIGINAL, strict=False).with_columns(pl.lit(number).alias(_PACKET), pl.row_index(_PLACE))
+            packet.frame.drop(ORIGINAL, strict=False).with_columns_seq(pl.lit(number).alias(_PACKET), pl.row_index(_PLACE))
             for number, packet in enumerate(self._packets)
         ]
 
@@ -39,4 +39,4 @@ class Suspects:
             mine = late.filter(pl.col(_PACKET) == number)
             if mine.height:
                 came = packet.frame[mine.get_column(_PLACE)]
-                yield packet.kind.removeprefix(SUSPECTS), came.with_columns(mine.get_column(START), mine.get_column(STOP))
+                yield packet.kind.removeprefix(SUSPECTS), came.with_columns_seq(mine.get_column(START), mine.get_column(STOP))

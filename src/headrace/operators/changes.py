@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from headrace.operators.aggregates.numbered_groups import distinct
+from headrace.operators.frames import with_constant
 from headrace.plan.steps import OPERATION
 
 # The event time of a record.
@@ -20,11 +21,11 @@ ADD, RETRACT = 1, -1
 
 
 def added(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.lit(ADD, pl.Int8).alias(OP))
+    return with_constant(frame, OP, ADD, pl.Int8)
 
 
 def retracted(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.lit(RETRACT, pl.Int8).alias(OP))
+    return with_constant(frame, OP, RETRACT, pl.Int8)
 
 
 class NetChanges(NamedTuple):
@@ -52,7 +53,7 @@ def as_upserts(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
 
 def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.DataFrame:
     """A changelog of one epoch as facts with `op`: a record that is retracted and added again under its key is one update."""
-    changes = frame.with_columns(pl.col(OP).shift(1).over(key).alias("_previous"), pl.col(OP).shift(-1).over(key).alias("_next"))
+    changes = frame.with_columns_seq(pl.col(OP).shift(1).over(key).alias("_previous"), pl.col(OP).shift(-1).over(key).alias("_next"))
     facts = changes.filter((pl.col(OP) == ADD) | pl.col("_next").is_null() | (pl.col("_next") == RETRACT))
     said = (
         pl.when(pl.col(OP) == RETRACT).then(pl.lit("delete"))
@@ -65,4 +66,4 @@ def as_facts(frame: pl.DataFrame, key: Sequence[str], watermark: int) -> pl.Data
     if CHANGED in frame.columns:
         gone_at = pl.coalesce(pl.col(CHANGED), gone_at)
     moment = pl.when((pl.col(OP) == RETRACT) & pl.col(TIME).is_not_null()).then(gone_at).otherwise(pl.col(TIME))
-    return facts.with_columns(said.alias(OPERATION.name), moment.alias(TIME)).drop(OP, CHANGED, "_previous", "_next", strict=False)
+    return facts.with_columns_seq(said.alias(OPERATION.name), moment.alias(TIME)).drop(OP, CHANGED, "_previous", "_next", strict=False)

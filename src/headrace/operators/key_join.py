@@ -23,5 +23,5 @@ def key_join(
         return left.join(right, on=list(on), how=how, nulls_equal=nulls_equal, maintain_order="left")
     # Polars merges two sorted columns of numbers, a single row is always sorted, and a merge finds no NaN. Two columns are hashed.
     alike = pl.lit(True).alias(_ALIKE)
-    left, right = left.with_columns(alike), right.with_columns(alike)
+    left, right = left.with_columns_seq(alike), right.with_columns_seq(alike)
     return left.join(right, on=[*on, _ALIKE], how=how, nulls_equal=nulls_equal, maintain_order="left").drop(_ALIKE)

@@ -76,7 +76,7 @@ class ModelTable(OneState[KeyedState]):
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if changes := [frame for frame in arrived.at(RIGHT) if frame.height]:
             latest = as_upserts(pl.concat(changes), self._spec.identity)
-            self._state.put(latest.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
+            self._state.put(latest.with_columns_seq((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
             self._scoring = None
         records = [frame for frame in arrived.at(LEFT) if frame.height]
         return self._scored(pl.concat(records)) if records else Outcome()
@@ -84,16 +84,19 @@ class ModelTable(OneState[KeyedState]):
     def _scored(self, records: pl.DataFrame) -> Outcome:
         scoring, reason, version = self._in_force()
         if scoring is None:
-            return Outcome(bad=self._bad(records.with_columns(pl.lit(reason).alias(REASON))))
+            return Outcome(bad=self._bad(records.with_columns_seq(pl.lit(reason).alias(REASON))))
         made, bad, scored = scoring.timed(records)
         shown = [*self._spec.columns, self._spec.output.name]
         if self._spec.version:
-            made, shown = made.with_columns(version.new_from_index(0, made.height).alias(self._spec.version)), [*shown, self._spec.version]
-        results = [added(made.select(*shown, TIME))] if made.height else []
+            made, shown = (
+                made.with_columns_seq(version.new_from_index(0, made.height).alias(self._spec.version)),
+                [*shown, self._spec.version],
+            )
+        results = [added(made.select_seq(*shown, TIME))] if made.height else []
         return Outcome(results, bad=None if bad is None else self._bad(bad), scored=scored)
 
     def _bad(self, records: pl.DataFrame) -> pl.DataFrame:
-        return records.select(*self._spec.columns, PARTITION, OFFSET, REASON)
+        return records.select_seq(*self._spec.columns, PARTITION, OFFSET, REASON)
 
     def _in_force(self) -> tuple[Scoring | None, str | None, pl.Series]:
         """The model with the greatest version and that version, or the reason why there is none."""

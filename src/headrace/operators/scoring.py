@@ -45,22 +45,22 @@ class Scoring:
     def scored(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Records with their score, and those without one, with the `_reason`."""
         if frame.is_empty():
-            return frame.with_columns(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
+            return frame.with_columns_seq(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
         inputs, bad = frame[list(self._taken)], None
         if not isinstance(self._model, Scorer):
             missing = pl.coalesce(
                 pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken
             )
-            reasons = inputs.select(missing).to_series()
+            reasons = inputs.select_seq(missing).to_series()
             if reasons.null_count() < len(reasons):
-                bad = frame.with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+                bad = frame.with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
                 frame, inputs = frame.filter(reasons.is_null()), inputs.filter(reasons.is_null())
         scores, failed = self._tried(self._run(), inputs)
-        made = frame.with_columns(scores.alias(self._output.name))
+        made = frame.with_columns_seq(scores.alias(self._output.name))
         if not failed:
             return made, bad
         wrong = pl.Series([failed.get(place) for place in range(made.height)], dtype=pl.String)
-        broken = frame.with_columns(wrong.alias(REASON)).filter(pl.col(REASON).is_not_null())
+        broken = frame.with_columns_seq(wrong.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return made.filter(wrong.is_null()), broken if bad is None else pl.concat([bad, broken])
 
     def _run(self) -> Run:

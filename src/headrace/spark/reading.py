@@ -33,7 +33,8 @@ def ingested(job: Job, ranges: Sequence[Range], time: EpochTime, limits: Mapping
         mine = [part for part in ranges if part.source == name]
         batches = [batch for part in mine for batch in job.inputs[name].read(part.partition, part.first, part.last)]
         if batches:
-            records = pl.from_arrow(pa.Table.from_batches(batches))
+            # In one piece: senders of single records make a batch of each, and polars looks at each piece of each column.
+            records = pl.from_arrow(pa.Table.from_batches(batches).combine_chunks())
             assert isinstance(records, pl.DataFrame)
             result = job.program.ingest(name, records, time, limits[name])
             total.packets += result.packets

@@ -16,7 +16,7 @@ def without(moved: Exported, aggregates: Sequence[str]) -> Exported:
 
 
 def _without(frames: Mapping[str, pl.DataFrame], aggregates: Sequence[str]) -> dict[str, pl.DataFrame]:
-    return {name: frame.select(_kept(frame.schema.items(), pl.col, aggregates)) for name, frame in frames.items()}
+    return {name: frame.select_seq(_kept(frame.schema.items(), pl.col, aggregates)) for name, frame in frames.items()}
 
 
 def _kept(parts: Iterable[tuple[str, pl.DataType]], read: object, aggregates: Sequence[str]) -> list[pl.Expr]:

@@ -14,10 +14,10 @@ def computed(frame: pl.DataFrame, columns: list[tuple[str, Compiled]], kept: lis
     if not columns:
         return frame[kept], None
     if not errors:
-        return frame.select(*kept, *values), None
-    result = frame.select(*kept, *values, pl.coalesce(errors).alias(REASON))
+        return frame.select_seq(*kept, *values), None
+    result = frame.select_seq(*kept, *values, pl.coalesce(errors).alias(REASON))
     failed = result.get_column(REASON).is_not_null()
     if not failed.any():
         return result[result.columns[:-1]], None
-    bad = frame.filter(failed).with_columns(result.get_column(REASON).filter(failed))
+    bad = frame.filter(failed).with_columns_seq(result.get_column(REASON).filter(failed))
     return result.filter(~failed).drop(REASON), bad

@@ -97,7 +97,7 @@ class Operator:
             reason = pl.col(REASON)
             for column, text in self.written:
                 reason = reason.str.replace_all(rf"{quoted(column)}|\b{column}\b", text.replace("$", "$$"))
-            failed.append(bad.with_columns(reason))
+            failed.append(bad.with_columns_seq(reason))
         return made[[*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])]], failed
 
     @cached_property

@@ -15,6 +15,8 @@ from headrace.operators.changes import as_facts
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import Compiled
+from headrace.operators.frames import rows_where
+from headrace.operators.nulls import filled
 from headrace.operators.scoring import Scoring
 from headrace.plan.expressions import Typed
 from headrace.plan.nodes import Node
@@ -40,7 +42,7 @@ class Sieve:
     def run(self, frame: pl.DataFrame, time: EpochTime) -> StepOutcome:
         kept = _others(frame, (_TRUE,))
         made, bad = computed(frame, self._compiled, kept)
-        passed = made[kept].filter(made.get_column(_TRUE))
+        passed = rows_where(made[kept], filled(made.get_column(_TRUE), value=False))
         return StepOutcome(passed, made.height - passed.height, bad)
 
     @cached_property
@@ -75,7 +77,7 @@ class AddedPlace:
 
     def run(self, frame: pl.DataFrame, time: EpochTime) -> StepOutcome:
         place = pl.struct(pl.col(PARTITION).cast(pl.Int32).alias("partition"), pl.col(OFFSET).cast(pl.Int64).alias("offset"))
-        return StepOutcome(frame.with_columns(place.alias(self.into)))
+        return StepOutcome(frame.with_columns_seq(place.alias(self.into)))
 
 
 @dataclass(frozen=True)

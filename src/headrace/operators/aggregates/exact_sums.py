@@ -54,7 +54,9 @@ def dense(values: np.ndarray, chosen: np.ndarray | None, groups: NumberedGroups)
         rest = (rest - digits) * 2.0**_BITS
         place += 1
     fraction = pl.Series([0]).new_from_index(0, len(groups)).cast(pl.Int128)
-    weighted = [part.to_frame("part").select(pl.col("part") * number(_SCALE >> _BITS * (index + 1))) for index, part in enumerate(sums[1:])]
+    weighted = [
+        part.to_frame("part").select_seq(pl.col("part") * number(_SCALE >> _BITS * (index + 1))) for index, part in enumerate(sums[1:])
+    ]
     for part in weighted:
         fraction = fraction + part.to_series()
     return {"whole": sums[0], "fraction": fraction, "rest": pl.Series(np.zeros(len(groups)))}
@@ -81,7 +83,7 @@ def _summed(halves: Sequence[pl.Series]) -> pl.Series:
         whole, fraction = pl.col("whole"), pl.col("fraction")
         carry = fraction.truncdiv(number(_SCALE))
         frame = pl.DataFrame([half.alias(name) for half, name in zip(halves, ("whole", "fraction"), strict=True)])
-        return frame.select(_rounded(whole + carry, fraction - carry * number(_SCALE)).alias(halves[0].name)).to_series()
+        return frame.select_seq(_rounded(whole + carry, fraction - carry * number(_SCALE)).alias(halves[0].name)).to_series()
     pairs = zip(*(half.to_list() for half in halves), strict=True)
     sums = [None if whole is None or fraction is None else _quotient(whole * _SCALE + fraction) for whole, fraction in pairs]
     return pl.Series(halves[0].name, sums, dtype=pl.Float64)

@@ -40,7 +40,7 @@ def partial(
     first = {ROWS: pl.col(OP).cast(pl.Int64).sum()} if grouping.signed else {ROWS: pl.len().cast(pl.Int64)}
     prepared = {name: column for one in aggregates for name, column in FUNCTIONS[one.function].prepare(one).items()}
     if prepared:
-        records = records.with_columns(column.alias(name) for name, column in prepared.items())
+        records = records.with_columns_seq(column.alias(name) for name, column in prepared.items())
     groups = groups_of(records, by)
     return _grouped(records.group_by(by), grouping, first, raw=True) if groups is None else _numbered(records, groups, grouping, first)
 
@@ -135,7 +135,9 @@ def _numbered(records: pl.DataFrame, groups: NumberedGroups, grouping: _Grouping
     found = records[list(grouping.by)][groups.first]
     if named:
         rest = (
-            records.with_columns(pl.Series(_NUMBER, groups.numbers)).group_by(_NUMBER).agg(one.alias(name) for name, one in named.items())
+            records.with_columns_seq(pl.Series(_NUMBER, groups.numbers))
+            .group_by(_NUMBER)
+            .agg(one.alias(name) for name, one in named.items())
         )
         found = found.hstack(rest.sort(_NUMBER).drop(_NUMBER))
     return _condensed(found.hstack([column.alias(name) for name, column in ready.items()]), grouping, raw=True)

@@ -28,9 +28,9 @@ def in_order_of_arrival(records: pl.DataFrame) -> pl.DataFrame:
 
     Records of the same place, such as two elements of an array, or of two streams, have no order of their own: their contents decide.
     """
-    if not records.select(_before().all()).item():
+    if not records.select_seq(_before().all()).item():
         records = records.sort(*_PLACES, TIME)
-        if not records.select(_before().all()).item():
+        if not records.select_seq(_before().all()).item():
             records = _fully_sorted(records, [*_PLACES, TIME])
     return records.drop(*_PLACES)
 
@@ -60,7 +60,7 @@ def same_key(by: Sequence[str], step: int = 1) -> pl.Expr:
 
 def _sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
     ordered = records.sort(order)
-    if not ordered.select(same_key(order).any()).item():
+    if not ordered.select_seq(same_key(order).any()).item():
         return ordered
     return _fully_sorted(records, order)
 
@@ -68,7 +68,7 @@ def _sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
 def _fully_sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:
     """Records in an order, with ties decided by their contents."""
     contents = contents_of([name for name in records.columns if name not in _PLACES])
-    return records.with_columns(contents.alias(_CONTENTS)).sort(*order, _CONTENTS).drop(_CONTENTS)
+    return records.with_columns_seq(contents.alias(_CONTENTS)).sort(*order, _CONTENTS).drop(_CONTENTS)
 
 
 def _before() -> pl.Expr:

@@ -6,6 +6,7 @@ import polars as pl
 
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP
+from headrace.operators.nulls import filled
 
 
 def in_time(records: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -13,8 +14,9 @@ def in_time(records: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, pl.DataFra
 
     A record without a time is never late.
     """
-    is_late = (records.get_column(TIME) < limit).fill_null(False)
-    if not is_late.any():
+    times = records.get_column(TIME)
+    if (filled(times, limit) >= limit).all():
         return records, None
+    is_late = (times < limit).fill_null(False)
     unknown = pl.lit(None, pl.Int64)
-    return records.filter(~is_late), records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP))
+    return records.filter(~is_late), records.filter(is_late).with_columns_seq(unknown.alias(START), unknown.alias(STOP))

@@ -38,12 +38,12 @@ class ComputedTime:
 
     def judged(self, records: pl.DataFrame, limit: int = LATEST) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Records with `_time`, and those whose time is missing, before the year 2 or above `limit`, with the `_reason`."""
-        found = records.with_columns(self.times())
+        found = records.with_columns_seq(self.times())
         times = found.get_column(TIME)
         # Looking first costs little; separating bad records copies all the others.
         if not times.null_count() and times.is_between(EARLIEST, limit).all():
             return found, None
-        found = found.with_columns(self._problem(limit).alias(REASON))
+        found = found.with_columns_seq(self._problem(limit).alias(REASON))
         good = found.get_column(REASON).is_null()
         return found.filter(good).drop(REASON), found.filter(~good)
 
@@ -69,4 +69,4 @@ def times_of(time: EventTime, batch: pa.RecordBatch) -> pa.Array:
         return batch.column(time.column).cast(pa.int64())
     records = pl.from_arrow(pa.table({name: batch.column(name) for name in time.columns}))
     assert isinstance(records, pl.DataFrame)
-    return records.select(ComputedTime.of(time).times()).to_series().to_arrow()
+    return records.select_seq(ComputedTime.of(time).times()).to_series().to_arrow()

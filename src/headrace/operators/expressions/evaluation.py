@@ -21,14 +21,14 @@ def evaluate(frame: pl.DataFrame, columns: Mapping[str, Typed]) -> tuple[pl.Data
     values = [part.value.alias(name) for name, part in compiled.items()]
     errors = [part.error for part in compiled.values() if part.error is not None]
     if not errors:
-        return _spread(frame, frame.lazy().select(values).collect(engine="in-memory")), _none_of(frame)
-    result = _spread(frame, frame.lazy().select(*values, pl.coalesce(errors).alias(REASON)).collect(engine="in-memory"))
+        return _spread(frame, frame.lazy().select_seq(values).collect(engine="in-memory")), _none_of(frame)
+    result = _spread(frame, frame.lazy().select_seq(*values, pl.coalesce(errors).alias(REASON)).collect(engine="in-memory"))
     reasons = result[REASON]
     good = result.drop(REASON)
     if reasons.null_count() == len(reasons):
         return good, _none_of(frame)
     failed = reasons.is_not_null()
-    return good.filter(~failed), frame.filter(failed).with_columns(reasons.filter(failed).alias(REASON))
+    return good.filter(~failed), frame.filter(failed).with_columns_seq(reasons.filter(failed).alias(REASON))
 
 
 def _spread(frame: pl.DataFrame, result: pl.DataFrame) -> pl.DataFrame:
@@ -39,4 +39,4 @@ def _spread(frame: pl.DataFrame, result: pl.DataFrame) -> pl.DataFrame:
 
 
 def _none_of(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.clear().with_columns(pl.lit(None, dtype=pl.String).alias(REASON))
+    return frame.clear().with_columns_seq(pl.lit(None, dtype=pl.String).alias(REASON))

@@ -31,7 +31,7 @@ def _run(kernel: Kernel, series: Sequence[pl.Series], dtype: pl.DataType) -> pl.
     # A constant arrives as a single value.
     columns = [one if len(one) == height else one.new_from_index(0, height) for one in series]
     frame = pl.DataFrame([one.alias(name) for one, name in zip(columns, "abcdefgh", strict=False)])
-    value = kernel(frame.lazy()).select(pl.col("value").cast(dtype)).collect(engine="in-memory").to_series()
+    value = kernel(frame.lazy()).select_seq(pl.col("value").cast(dtype)).collect(engine="in-memory").to_series()
     return value.alias(series[0].name)
 
 

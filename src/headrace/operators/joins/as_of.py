@@ -45,9 +45,9 @@ class Questions:
         moment = records.get_column(self.moment).dt.epoch("us")
         is_late = (moment < time.before - self.history).fill_null(False)
         # A record without a moment has no version: it need not wait.
-        rows = records.select(*self.columns, TIME, moment.fill_null(BEGINNING).alias(_AT)).filter(~is_late)
+        rows = records.select_seq(*self.columns, TIME, moment.fill_null(BEGINNING).alias(_AT)).filter(~is_late)
         unknown = pl.lit(None, pl.Int64)
-        late = records.filter(is_late).with_columns(unknown.alias(START), unknown.alias(STOP)) if is_late.any() else None
+        late = records.filter(is_late).with_columns_seq(unknown.alias(START), unknown.alias(STOP)) if is_late.any() else None
         return Entered(rows, rows.height, late)
 
 
@@ -118,7 +118,7 @@ class AsOfJoined(SeveralStates):
         timed = came.filter(pl.col(TIME).is_not_null())
         ordered = by_key_as_they_came(timed, [*on, TIME])
         rows = ordered.unique(subset=[*on, TIME], keep="last", maintain_order=True).drop(PARTITION, OFFSET)
-        self._versions.put(rows.select(*on, *(name for name, _ in self._pairing.right), TIME), store)
+        self._versions.put(rows.select_seq(*on, *(name for name, _ in self._pairing.right), TIME), store)
 
     def _proved(self, came: pl.DataFrame | None, waited: pl.DataFrame | None, after: int) -> tuple[list[pl.DataFrame], int]:
         """The final answers of records that came and of those that waited, and how many have none. Early ones that differ are retracted."""
@@ -142,13 +142,15 @@ class AsOfJoined(SeveralStates):
         right = [name for name, _ in self._pairing.right]
         found = self._versions.as_of(asking, asking.get_column(_AT).to_numpy()) if asking.height else None
         # The time of a result is that of its record, or the moment it waited for.
-        left = asking.select(*(name for name, _ in self._pairing.left), pl.max_horizontal(TIME, _AT).alias(TIME), _AT)
+        left = asking.select_seq(*(name for name, _ in self._pairing.left), pl.max_horizontal(TIME, _AT).alias(TIME), _AT)
         if found is None:
-            return left.with_columns(*(pl.lit(None, kind).alias(name) for name, kind in self._pairing.right), pl.lit(False).alias(_FOUND))
+            return left.with_columns_seq(
+                *(pl.lit(None, kind).alias(name) for name, kind in self._pairing.right), pl.lit(False).alias(_FOUND)
+            )
         places = np.full(asking.height, -1, dtype=np.int64)
         places[found.places] = np.arange(len(found.places))
         at = pl.Series(places, dtype=pl.Int64)
-        versions = found.rows.select(pl.col(right).gather(at.set(at < 0, None)))
+        versions = found.rows.select_seq(pl.col(right).gather(at.set(at < 0, None)))
         return pl.concat([left, versions, (at >= 0).alias(_FOUND).to_frame()], how="horizontal")
 
     def _moved(self, early: pl.DataFrame, final: pl.DataFrame) -> pl.Series:
@@ -162,7 +164,7 @@ class AsOfJoined(SeveralStates):
     def _shown(self, answers: pl.DataFrame) -> pl.DataFrame:
         """Answers as results."""
         shown = answers if self._spec.keeps_left else answers.filter(_FOUND)
-        return shown.select(*self._pairing.columns, TIME)
+        return shown.select_seq(*self._pairing.columns, TIME)
 
     def _unmatched(self, answers: pl.DataFrame) -> int:
         """How many records are in no result."""

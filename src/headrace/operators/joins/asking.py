@@ -97,7 +97,7 @@ class Asker:
         columns = [column.series([row[number] for row in listed]) for number, column in enumerate(self._returns)]
         found = pl.Series(FOUND, [place in values for place in range(keys.height)], pl.Boolean)
         reason = pl.Series(REASON, [reasons.get(place) for place in range(keys.height)], pl.String)
-        return keys.with_columns(*columns, found, reason)
+        return keys.with_columns_seq(*columns, found, reason)
 
     def _tried(self, keys: pa.Table) -> list[Any]:
         """The rows of a call that returned; it is repeated while it does not."""

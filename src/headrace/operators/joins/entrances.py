@@ -25,9 +25,9 @@ class TimedRecords:
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One behind the watermark is late: what it would meet may be forgotten."""
         timed = records.get_column(TIME).is_not_null()
-        untimed = None if timed.all() else records.filter(~timed).with_columns(pl.lit("it has no event time").alias(REASON))
+        untimed = None if timed.all() else records.filter(~timed).with_columns_seq(pl.lit("it has no event time").alias(REASON))
         records, late = in_time(records.filter(timed) if untimed is not None else records, time.before - self.lateness)
-        return Entered(records.select(*self.columns, TIME), records.height, late, untimed)
+        return Entered(records.select_seq(*self.columns, TIME), records.height, late, untimed)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class AnyRecords:
     columns: tuple[str, ...]
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
-        return Entered(records.select(*self.columns, TIME), records.height)
+        return Entered(records.select_seq(*self.columns, TIME), records.height)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TableChanges:
         """The net effect of a batch on each row that is co-located by `by`."""
         changes, bad = self._told_apart(records if OP in records.columns else added(records))
         identity = tuple(dict.fromkeys((*self.by, *self.identity)))
-        rows = as_upserts(changes.drop(ROW, strict=False).select(*self.columns, TIME, OP), identity)
+        rows = as_upserts(changes.drop(ROW, strict=False).select_seq(*self.columns, TIME, OP), identity)
         return Entered(rows, changes.height, bad=bad)
 
     def _told_apart(self, changes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
@@ -66,8 +66,8 @@ class TableChanges:
             return changes, None
         own = [pl.col(name).is_null() for name in self.identity if name not in self.by]
         nameless = pl.all_horizontal(own) if own else pl.any_horizontal(pl.col(name).is_null() for name in self.by)
-        found = changes.select(nameless).to_series()
+        found = changes.select_seq(nameless).to_series()
         if not found.any():
             return changes, None
         reason = pl.lit("its key is null, and in a full join nothing tells it from a row of the other table")
-        return changes.filter(~found), changes.filter(found).with_columns(reason.alias(REASON))
+        return changes.filter(~found), changes.filter(found).with_columns_seq(reason.alias(REASON))

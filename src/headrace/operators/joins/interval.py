@@ -109,7 +109,7 @@ class IntervalJoined(SeveralStates):
         results += settled + self._settled_right(right_due)
         self._left.save(time.after - spec.left.kept(spec.right), store)
         self._right.save(time.after - spec.right.kept(spec.left), store)
-        shown = [added(part.select(*self._pairing.columns, TIME)) for part in results if part.height]
+        shown = [added(part.select_seq(*self._pairing.columns, TIME)) for part in results if part.height]
         counts = {"out": -filtered, "filtered": filtered} if filtered else {}
         return Outcome([*shown, *failed], counts=counts)
 
@@ -133,23 +133,23 @@ class IntervalJoined(SeveralStates):
         if found is None:
             return None
         pairs = self._pairing.pairs(left[found.places], found.rows)
-        return pairs.with_columns(pl.Series(_PLACE, found.places), found.rows.get_column(TIME).alias(_RIGHT_TIME))
+        return pairs.with_columns_seq(pl.Series(_PLACE, found.places), found.rows.get_column(TIME).alias(_RIGHT_TIME))
 
     def _matches_of_right(self, right: pl.DataFrame) -> pl.DataFrame | None:
         found = self._left.find(right, self._spec.right.span(right))
         if found is None:
             return None
-        return self._pairing.pairs(found.rows, right[found.places]).with_columns(pl.Series(_PLACE, found.places))
+        return self._pairing.pairs(found.rows, right[found.places]).with_columns_seq(pl.Series(_PLACE, found.places))
 
     def _met(self, pairs: pl.DataFrame | None) -> tuple[pl.DataFrame | None, list[pl.DataFrame]]:
         """The pairs for which the condition is true, and those for which it cannot be computed."""
         if pairs is None or self._condition is None:
             return pairs, []
         error = pl.lit(None, pl.String) if self._condition.error is None else self._condition.error
-        judged = pairs.with_columns(self._condition.value.alias("_true"), error.alias(FAULT))
+        judged = pairs.with_columns_seq(self._condition.value.alias("_true"), error.alias(FAULT))
         bad = judged.filter(pl.col(FAULT).is_not_null())
         met = judged.filter(pl.col("_true").fill_null(False) & pl.col(FAULT).is_null()).drop("_true", FAULT)
-        return met, [added(bad.select(*self._pairing.columns, TIME, FAULT))] if bad.height else []
+        return met, [added(bad.select_seq(*self._pairing.columns, TIME, FAULT))] if bad.height else []
 
     def _settled(self, due: pl.DataFrame | None) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
         """What left rows are in the end, the match that was picked or none, and the pairs whose condition cannot be computed."""
@@ -171,7 +171,7 @@ class IntervalJoined(SeveralStates):
         """Of the pairs of each left row that with the first or last right time; of equal times their contents decide."""
         last = self._spec.pick == LAST
         contents = contents_of(self._pairing.columns).alias("_contents")
-        ordered = met.with_columns(contents).sort(_PLACE, _RIGHT_TIME, "_contents", descending=[False, last, last])
+        ordered = met.with_columns_seq(contents).sort(_PLACE, _RIGHT_TIME, "_contents", descending=[False, last, last])
         return ordered.unique(subset=[_PLACE], keep="first", maintain_order=True)
 
 

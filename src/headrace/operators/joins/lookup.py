@@ -74,11 +74,11 @@ class TableCopy(OneState[KeyedState]):
         if changes.is_empty():
             return
         latest = as_upserts(changes.filter(self._pairing.keyed()), self._pairing.on)
-        self._state.put(latest.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
+        self._state.put(latest.with_columns_seq((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
 
     def _rows_of(self, records: pl.DataFrame) -> tuple[np.ndarray, pl.DataFrame | None]:
         """The places of records that have a row, and these rows in their order."""
-        keyed = records.select(self._pairing.keyed()).to_series().to_numpy()
+        keyed = records.select_seq(self._pairing.keyed()).to_series().to_numpy()
         numbers = np.flatnonzero(keyed)
         keys, of_record = distinct_keys(records[list(self._pairing.on)].filter(keyed))
         located = self._state.locate(keys)

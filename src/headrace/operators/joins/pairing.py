@@ -54,18 +54,18 @@ class Pairing:
 
     def pairs(self, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
         """Rows of the left side, each with the row of the right side in the same place; the time is the later one."""
-        others = right.select(*(name for name, _ in self.right), pl.col(TIME).alias(_OTHER))
+        others = right.select_seq(*(name for name, _ in self.right), pl.col(TIME).alias(_OTHER))
         both = pl.concat([left, others], how="horizontal")
-        return both.select(*self.columns, pl.max_horizontal(TIME, _OTHER).alias(TIME))
+        return both.select_seq(*self.columns, pl.max_horizontal(TIME, _OTHER).alias(TIME))
 
     def left_alone(self, left: pl.DataFrame) -> pl.DataFrame:
         """Rows of the left side that have no match."""
-        return left.select(*(name for name, _ in self.left), *(pl.lit(None, kind).alias(name) for name, kind in self.right), TIME)
+        return left.select_seq(*(name for name, _ in self.left), *(pl.lit(None, kind).alias(name) for name, kind in self.right), TIME)
 
     def right_alone(self, right: pl.DataFrame) -> pl.DataFrame:
         """Rows of the right side that have no match: what must be equal stands under the left name all the same."""
         shown = [pl.col(name) if name in self.on else pl.lit(None, kind).alias(name) for name, kind in self.left]
-        return right.select(*shown, *(name for name, _ in self.right), TIME)
+        return right.select_seq(*shown, *(name for name, _ in self.right), TIME)
 
     def keyed(self) -> pl.Expr:
         """Whether a row has a key that can match: none of its columns is null."""

@@ -91,17 +91,17 @@ class RemoteAnswers(OneState[ExpiringState]):
 
     def _joined(self, records: pl.DataFrame, time: EpochTime, store: Store) -> Outcome:
         """Records with their answers. A null in a key matches nothing, and is not asked for."""
-        keyed = records.select(pl.all_horizontal(pl.col(name).is_not_null() for name in self._by)).to_series().to_numpy()
-        keys, of_record = distinct_keys(records.select(self._by).filter(keyed))
-        answers = self._answers(keys, time, store).select(*self._spec.returns.names, FOUND, REASON)
+        keyed = records.select_seq(pl.all_horizontal(pl.col(name).is_not_null() for name in self._by)).to_series().to_numpy()
+        keys, of_record = distinct_keys(records.select_seq(self._by).filter(keyed))
+        answers = self._answers(keys, time, store).select_seq(*self._spec.returns.names, FOUND, REASON)
         # The last one is that of a null key: nothing was found, and nothing failed.
-        answers = pl.concat([answers, answers.clear(1).with_columns(pl.lit(False).alias(FOUND))])
+        answers = pl.concat([answers, answers.clear(1).with_columns_seq(pl.lit(False).alias(FOUND))])
         at = np.full(records.height, keys.height, dtype=np.int64)
         at[keyed] = of_record
         both = pl.concat([records, answers[at]], how="horizontal")
         failed, found = pl.col(REASON).is_not_null(), pl.col(FOUND) | self._spec.keeps_left
-        bad = both.filter(failed).select(*self._spec.columns.names, PARTITION, OFFSET, REASON)
-        results = both.filter(~failed & found).select(*self._spec.columns.names, *self._spec.returns.names, TIME)
+        bad = both.filter(failed).select_seq(*self._spec.columns.names, PARTITION, OFFSET, REASON)
+        results = both.filter(~failed & found).select_seq(*self._spec.columns.names, *self._spec.returns.names, TIME)
         unmatched = records.height - bad.height - results.height
         counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
         return Outcome([added(results)] if results.height else [], counts=counts, bad=bad if bad.height else None)
@@ -109,12 +109,12 @@ class RemoteAnswers(OneState[ExpiringState]):
     def _answers(self, keys: pl.DataFrame, time: EpochTime, store: Store) -> pl.DataFrame:
         """The answer for each key, in their order: that of an earlier attempt of the epoch, a cached one, or a new one."""
         again, cached = self._of_this_epoch(keys, time), self._cached(keys, time)
-        known = pl.concat([again.select(cached.columns), self._without(cached, again)])
+        known = pl.concat([again.select_seq(cached.columns), self._without(cached, again)])
         asked = self._stamped(self._asker.ask(self._without(keys, known)), time)
-        news = pl.concat([again.select(asked.columns), asked])
+        news = pl.concat([again.select_seq(asked.columns), asked])
         if news.height:
             self._state.put(news, store)
-        every = pl.concat([known.select(asked.columns), asked])
+        every = pl.concat([known.select_seq(asked.columns), asked])
         return key_join(keys, every, self._by, "left")
 
     def _cached(self, keys: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
@@ -134,7 +134,7 @@ class RemoteAnswers(OneState[ExpiringState]):
         return rows.join(others, on=self._by, how="anti", maintain_order="left")
 
     def _stamped(self, answers: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
-        return answers.with_columns(pl.lit(time.clock, pl.Int64).alias(ASKED), pl.lit(time.epoch, pl.Int64).alias(EPOCH))
+        return answers.with_columns_seq(pl.lit(time.clock, pl.Int64).alias(ASKED), pl.lit(time.epoch, pl.Int64).alias(EPOCH))
 
 
 @operator_of.register

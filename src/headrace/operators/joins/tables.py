@@ -104,14 +104,14 @@ class TablesJoined(SeveralStates):
         lost = came.height - changes.height
         if changes.is_empty():
             empty = changes.drop(OP, strict=False)
-            return _Change(empty, empty, empty.select(self._pairing.on), empty.select(state.identity)), lost
+            return _Change(empty, empty, empty.select_seq(self._pairing.on), empty.select_seq(state.identity)), lost
         changes = as_upserts(changes, state.identity)
         come = changes.filter(pl.col(OP) == ADD).drop(OP)
         found = state.same(changes)
-        gone = come.clear() if found is None else found.select(come.columns)
+        gone = come.clear() if found is None else found.select_seq(come.columns)
         gone, come = _without_equal(gone, come, state.identity)
-        keys = pl.concat([gone.select(self._pairing.on), come.select(self._pairing.on)]).unique()
-        touched = pl.concat([gone.select(state.identity), come.select(state.identity)]).unique()
+        keys = pl.concat([gone.select_seq(self._pairing.on), come.select_seq(self._pairing.on)]).unique()
+        touched = pl.concat([gone.select_seq(state.identity), come.select_seq(state.identity)]).unique()
         return _Change(gone, come, keys, touched), lost
 
     def _kept(self, state: Multimap, keys: pl.DataFrame, change: _Change) -> pl.DataFrame:
@@ -119,7 +119,7 @@ class TablesJoined(SeveralStates):
         found = None if keys.is_empty() else state.find(keys)
         if found is None:
             return change.come.clear()
-        rows = found.rows.select(change.come.columns)
+        rows = found.rows.select_seq(change.come.columns)
         return rows if change.touched.is_empty() else rows.join(change.touched, on=state.identity, how="anti", nulls_equal=True)
 
     def _alone(self, own: _Change, kept: pl.DataFrame, other: _Change, others: Multimap) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
@@ -128,15 +128,15 @@ class TablesJoined(SeveralStates):
             return [], []
         on = [*self._pairing.on]
         keys = pl.concat([own.keys, other.keys]).unique()
-        moved = pl.concat([other.come.select(*on, pl.lit(1).alias(_MOVED)), other.gone.select(*on, pl.lit(-1).alias(_MOVED))])
+        moved = pl.concat([other.come.select_seq(*on, pl.lit(1).alias(_MOVED)), other.gone.select_seq(*on, pl.lit(-1).alias(_MOVED))])
         moved = moved.filter(self._pairing.keyed()).group_by(on).agg(pl.col(_MOVED).sum())
-        counted = key_join(keys.with_columns(pl.Series(_BEFORE, others.having(keys), pl.Int64)), moved, on, "left")
+        counted = key_join(keys.with_columns_seq(pl.Series(_BEFORE, others.having(keys), pl.Int64)), moved, on, "left")
         behind = pl.col(_BEFORE) + pl.col(_MOVED).fill_null(0)
-        counted = counted.with_columns((pl.col(_BEFORE) == 0).alias(_BEFORE), (behind == 0).alias(_AFTER))
+        counted = counted.with_columns_seq((pl.col(_BEFORE) == 0).alias(_BEFORE), (behind == 0).alias(_AFTER))
 
         def rows(*parts: tuple[pl.DataFrame, pl.Expr]) -> list[pl.DataFrame]:
             judged = ((part, key_join(part, counted, on, nulls_equal=True).filter(condition)) for part, condition in parts if part.height)
-            return [chosen.select(part.columns) for part, chosen in judged if chosen.height]
+            return [chosen.select_seq(part.columns) for part, chosen in judged if chosen.height]
 
         before, after = pl.col(_BEFORE), pl.col(_AFTER)
         return rows((own.gone, before), (kept, before & ~after)), rows((own.come, after), (kept, ~before & after))
@@ -152,7 +152,7 @@ class TablesJoined(SeveralStates):
         on, found = [*self._pairing.on], []
         for left, right in sides:
             if left.height and right.height:
-                numbers = key_join(left.select(on).with_row_index(_PLACE), right.select(on).with_row_index(_OTHER), on)
+                numbers = key_join(left.select_seq(on).with_row_index(_PLACE), right.select_seq(on).with_row_index(_OTHER), on)
                 if numbers.height:
                     found.append(self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)]))
         return found
@@ -162,7 +162,7 @@ def _without_equal(gone: pl.DataFrame, come: pl.DataFrame, identity: list[str]) 
     """Rows that go and come, without those that come as they were."""
     if gone.is_empty() or any(kind.is_nested() for kind in gone.dtypes):
         return gone, come
-    same = gone.join(come, on=gone.columns, how="semi", nulls_equal=True).select(identity)
+    same = gone.join(come, on=gone.columns, how="semi", nulls_equal=True).select_seq(identity)
     if same.is_empty():
         return gone, come
     return gone.join(same, on=identity, how="anti", nulls_equal=True), come.join(same, on=identity, how="anti", nulls_equal=True)

@@ -43,7 +43,7 @@ class Conditions:
         always, wanted = self._of_row
         if not wanted:
             return pl.Series(BITS, np.full(records.height, always)), None
-        found = records.select(wanted)
+        found = records.select_seq(wanted)
         return found.get_column(BITS), found.get_column(REASON) if len(wanted) > 1 else None
 
     @cached_property
@@ -63,7 +63,7 @@ class Conditions:
         if not looking and not self.pattern.anchored:
             return rows, None
         bits, errors, reasons = list[pl.Expr](), list[pl.Expr](), None
-        frame = rows.with_columns(pl.Series("_match fresh", fresh))
+        frame = rows.with_columns_seq(pl.Series("_match fresh", fresh))
         if self.pattern.anchored:
             bits.append(pl.when(_before(1, within)).then(0).otherwise(pl.lit(ANCHORED, pl.Int64)))
         for number, formula in looking:
@@ -71,7 +71,7 @@ class Conditions:
             errors += faults
             if formula.fixed:
                 finish = self._finished[number]
-                frame = frame.with_columns(_full(finish.value).alias(f"_match true {number}"), *_error(finish, number))
+                frame = frame.with_columns_seq(_full(finish.value).alias(f"_match true {number}"), *_error(finish, number))
                 bits.append(pl.when(pl.col(f"_match true {number}")).then(pl.lit(1 << number, pl.Int64)).otherwise(0))
                 errors += [] if finish.error is None else [pl.col(f"_match wrong {number}")]
         total = reduce(lambda left, right: left + right, bits, pl.col(BITS))
@@ -79,8 +79,8 @@ class Conditions:
             # What cannot be told is a dead letter, and no part of a match.
             wrong = pl.coalesce(errors)
             total = pl.when(wrong.is_null()).then(total).otherwise(0)
-            reasons = frame.select(pl.when(pl.col("_match fresh")).then(wrong)).to_series()
-        frame = frame.with_columns(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
+            reasons = frame.select_seq(pl.when(pl.col("_match fresh")).then(wrong)).to_series()
+        frame = frame.with_columns_seq(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
         return frame[rows.columns], reasons
 
     @cached_property
@@ -106,7 +106,7 @@ def _beside(frame: pl.DataFrame, values: Sequence[Value], within: int) -> tuple[
         if compiled.error is not None:
             columns[f"_match wrong {name}"] = pl.when(there).then(compiled.error.shift(value.offset))
             errors.append(pl.col(f"_match wrong {name}"))
-    return frame.with_columns(column.alias(name) for name, column in columns.items()), errors
+    return frame.with_columns_seq(column.alias(name) for name, column in columns.items()), errors
 
 
 def _before(offset: int, within: int) -> pl.Expr:

@@ -17,6 +17,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.frames import rows_at, rows_where
 from headrace.operators.key_join import key_join
 from headrace.operators.nulls import filled, nulls_of
 from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
@@ -72,9 +73,9 @@ class MatchSpec:
         bad = None
         if reasons is not None and reasons.null_count() < len(reasons):
             wrong = reasons.is_not_null()
-            bad = records.filter(wrong).with_columns(reasons.filter(wrong).alias(REASON))
+            bad = records.filter(wrong).with_columns_seq(reasons.filter(wrong).alias(REASON))
             records, bits = records.filter(~wrong), bits.filter(~wrong)
-        rows = placed(records.with_columns(bits.alias(BITS)), (*self.columns, TIME, BITS))
+        rows = placed(records.with_columns_seq(bits.alias(BITS)), (*self.columns, TIME, BITS))
         return Entered(rows, records.height, late, bad)
 
     def closing(self, moment: int) -> int:
@@ -116,7 +117,7 @@ class Matching(SeveralStates):
         frame, known = self._gathered(released, due)
         serials = frame.get_column(SERIAL)
         fresh = nulls_of(serials)
-        frame = frame.with_columns(pl.Series(SERIAL, self._serials.given(filled(serials, 0), fresh)))
+        frame = frame.with_columns_seq(pl.Series(SERIAL, self._serials.given(filled(serials, 0), fresh)))
         frame, reasons = self._spec.conditions.over_rows(frame, fresh, self._within)
         rows = _rows(frame)
         known = known.of_numbers(frame.get_column(KEY).to_numpy()[rows.begins])
@@ -130,7 +131,7 @@ class Matching(SeveralStates):
         bad = None
         if reasons is not None and reasons.null_count() < len(reasons):
             columns = (*self._spec.columns, PARTITION, OFFSET)
-            bad = frame[list(columns)].with_columns(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+            bad = frame[list(columns)].with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return Outcome([added(result) for result in results], bad=bad)
 
     def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, _KnownKeys]:
@@ -169,7 +170,7 @@ class Matching(SeveralStates):
             mine = key_join(kept, known[[*self._by, KEEP, KEY]], self._by, nulls_equal=True)
             first, mine = mine.get_column(KEEP).to_numpy(), mine[[*kept.columns, KEY]]
         needed = mine.get_column(SERIAL).to_numpy() >= first
-        return mine if needed.all() else mine[np.flatnonzero(needed)]
+        return rows_where(mine, needed)
 
     def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
         """By key, time, partition and offset; where these do not tell, by contents."""
@@ -180,9 +181,9 @@ class Matching(SeveralStates):
             ordered = column[order]
             tied &= ordered[1:] == ordered[:-1]
         if not tied.any():
-            return frame[order]
+            return rows_at(frame, order)
         contents = contents_of(self._spec.columns).alias("_match contents")
-        return frame.with_columns(contents).sort(KEY, TIME, PARTITION, OFFSET, "_match contents").drop("_match contents")
+        return frame.with_columns_seq(contents).sort(KEY, TIME, PARTITION, OFFSET, "_match contents").drop("_match contents")
 
     def _opened(self, rows: SearchRows, known: _KnownKeys, fresh: np.ndarray) -> tuple[SearchCursors, np.ndarray]:
         """The searches as they were, and how many rows of each key are not new."""
@@ -216,7 +217,7 @@ class Matching(SeveralStates):
         serials = rows.frame.get_column(SERIAL).to_numpy()
         new = np.flatnonzero(fresh & (np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins)))
         if len(new):
-            self._kept.add(rows.frame[[name for name in rows.frame.columns if name != KEY]][new])
+            self._kept.add(rows_at(rows.frame[[name for name in rows.frame.columns if name != KEY]], new))
         last = len(serials) - 1
         wanted = opened | (lookback > 0)
         if self._spec.numbered:
@@ -235,7 +236,7 @@ class Matching(SeveralStates):
                 pl.Series(DUE, cursors.limit + 1).set(closed, None),
             ]
         )
-        self._cursors.change(states[np.flatnonzero(wanted)], states[np.flatnonzero(~wanted & known.stored)], store)
+        self._cursors.change(rows_where(states, wanted), rows_where(states, ~wanted & known.stored), store)
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class _KnownKeys:
         if len(numbers) == self.keys.height:
             return self
         parts = (self.stored, self.start, self.state, self.count, self.counted)
-        return _KnownKeys(self.keys[numbers], *(part[numbers] for part in parts))
+        return _KnownKeys(rows_at(self.keys, numbers), *(part[numbers] for part in parts))
 
 
 def _rows(frame: pl.DataFrame) -> SearchRows:

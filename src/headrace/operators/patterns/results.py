@@ -12,6 +12,7 @@ from headrace.operators.aggregates.partials import FAULT
 from headrace.operators.changes import TIME
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.frames import rows_at
 from headrace.operators.patterns.matcher import Matcher, Matches
 from headrace.operators.patterns.rows import Paths
 from headrace.operators.patterns.values import Evaluator, Sights
@@ -49,7 +50,7 @@ class MatchResults:
             sights = self._matcher.sights(paths, numbers)
             shown = np.ones(sights.count, bool)
             evidence = _places(self._matcher, rows, paths)
-        found = [rows[list(self._shown.columns)][sights.current], pl.DataFrame({TIME: moments})]
+        found = [rows_at(rows[list(self._shown.columns)], sights.current), pl.DataFrame({TIME: moments})]
         faults = []
         for name, evaluator, _ in self._measures:
             value, fault = evaluator.evaluate(rows, sights)
@@ -59,7 +60,9 @@ class MatchResults:
         made = pl.concat(found, how="horizontal").filter(pl.Series(shown))
         if not faults:
             return made
-        reasons = pl.DataFrame([fault.alias(f"{number}") for number, fault in enumerate(faults)]).select(pl.coalesce(pl.all()).alias(FAULT))
+        reasons = pl.DataFrame([fault.alias(f"{number}") for number, fault in enumerate(faults)]).select_seq(
+            pl.coalesce(pl.all()).alias(FAULT)
+        )
         return made.hstack(reasons.filter(pl.Series(shown)))
 
     def failed(self, matches: Matches, keys: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -69,7 +72,7 @@ class MatchResults:
         kinds |= {name: dtype(formula.typed.type) for name, formula in self._shown.measures if formula.typed.type is not None}
         kinds[EVIDENCE] = dtype(PLACES)
         found = keys[np.array(numbers, np.int64)][self._by]
-        return found.with_columns(
+        return found.with_columns_seq(
             *(pl.lit(None, kind).alias(name) for name, kind in kinds.items()),
             pl.Series(TIME, moments, pl.Int64),
             pl.Series(FAULT, reasons, pl.String),
@@ -95,7 +98,7 @@ def _places(matcher: Matcher, rows: pl.DataFrame, paths: Paths) -> pl.Series:
     """The variable, partition and offset of every row of each path."""
     names = pa.array(matcher.automaton.variables, pa.string())
     variables = names.take(pa.array(matcher.variables[paths.places])) if len(paths.rows) else pa.array([], pa.string())
-    where = rows[[PARTITION, OFFSET]][paths.rows]
+    where = rows_at(rows[[PARTITION, OFFSET]], paths.rows)
     parts = [variables, where.get_column(PARTITION).to_arrow().cast(pa.int32()), where.get_column(OFFSET).to_arrow()]
     struct = pa.StructArray.from_arrays(parts, ["variable", "partition", "offset"])
     offsets = pa.array(np.concatenate([[0], np.cumsum(paths.sizes)]), pa.int32())

@@ -61,8 +61,8 @@ class Evaluator:
             column, fault = self._value(value, ready, rows, sights)
             made.append(column.alias(value.placeholder))
             faults += [] if fault is None else [fault]
-        frame = frame.with_columns(made)
-        found = frame.select(_spread(self._finish.value).alias("value"), *_errors(self._finish))
+        frame = frame.with_columns_seq(made)
+        found = frame.select_seq(_spread(self._finish.value).alias("value"), *_errors(self._finish))
         faults += [found.get_column(name) for name in found.columns[1:]]
         return found.get_column("value"), self._said(_first(faults))
 
@@ -108,9 +108,9 @@ class _Ready:
         there = places >= 0
         if not there.any():
             return pl.Series([None] * len(places), dtype=self.kind), None
-        frame = rows[np.where(there, taken[places], taken[0])].with_columns(pl.Series(_GROUP, there))
+        frame = rows[np.where(there, taken[places], taken[0])].with_columns_seq(pl.Series(_GROUP, there))
         shown = [pl.when(pl.col(_GROUP)).then(one) for one in (self.row.value, *([] if self.row.error is None else [self.row.error]))]
-        found = frame.select(one.alias(f"{number}") for number, one in enumerate(shown))
+        found = frame.select_seq(one.alias(f"{number}") for number, one in enumerate(shown))
         return found.get_column("0"), found.get_column("1") if len(shown) > 1 else None
 
     def aggregated(self, rows: pl.DataFrame, owners: np.ndarray, taken: np.ndarray, count: int) -> tuple[pl.Series, pl.Series | None]:
@@ -119,12 +119,12 @@ class _Ready:
         assert aggregate is not None
         frame = rows[taken]
         errors = [error for _, one in self.arguments for error in _errors(one)]
-        frame = frame.select(
+        frame = frame.select_seq(
             TIME,
             *(_spread(one.value).alias(name) for name, one in self.arguments),
             *(error.alias(f"_error {n}") for n, error in enumerate(errors)),
-        ).with_columns(pl.Series(_GROUP, owners))
-        made = partial(frame, (_GROUP,), (aggregate,)).select(_GROUP, *finishes((aggregate,)))
+        ).with_columns_seq(pl.Series(_GROUP, owners))
+        made = partial(frame, (_GROUP,), (aggregate,)).select_seq(_GROUP, *finishes((aggregate,)))
         wanted = pl.DataFrame({_GROUP: np.arange(count)})
         found = wanted.join(made, on=_GROUP, how="left", maintain_order="left")
         value = found.get_column(aggregate.name)
@@ -168,4 +168,4 @@ def _first(faults: Sequence[pl.Series]) -> pl.Series | None:
     faults = [fault for fault in faults if fault.null_count() < len(fault)]
     if not faults:
         return None
-    return pl.DataFrame([fault.alias(f"{number}") for number, fault in enumerate(faults)]).select(pl.coalesce(pl.all())).to_series()
+    return pl.DataFrame([fault.alias(f"{number}") for number, fault in enumerate(faults)]).select_seq(pl.coalesce(pl.all())).to_series()

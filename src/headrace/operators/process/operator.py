@@ -94,32 +94,32 @@ class Processing(SeveralStates):
     def _due(self, moment: int) -> pl.DataFrame | None:
         """The keys that have a timer which the watermark has passed."""
         found = self._kept.reached("due", moment)
-        return None if found is None else found.select(self._by)
+        return None if found is None else found.select_seq(self._by)
 
     def _work(self, events: pl.DataFrame | None, due: pl.DataFrame | None, moment: int, *, ended: bool) -> Work:
         if events is None:
             assert due is not None
             keys, counts = due, [0] * due.height
         else:
-            first = events.select((~same_key(self._by)).alias("first")).get_column("first")
+            first = events.select_seq((~same_key(self._by)).alias("first")).get_column("first")
             starts = first.arg_true()
-            keys = events.filter(first).select(self._by)
+            keys = events.filter(first).select_seq(self._by)
             counts = [*starts.diff(null_behavior="ignore").drop_nulls().to_list(), events.height - starts[-1]]
             if due is not None:
                 quiet = due.join(keys, on=self._by, how="anti", nulls_equal=True)
                 keys, counts = pl.concat([keys, quiet]), counts + [0] * quiet.height
         found = self._kept.find(keys)
         if found is None:
-            states = keys.with_columns(pl.lit(None, kind).alias(name) for name, kind in self._kinds.items())
+            states = keys.with_columns_seq(pl.lit(None, kind).alias(name) for name, kind in self._kinds.items())
         else:
             states = key_join(keys, found, self._by, "left", nulls_equal=True)
-        return Work(events, keys, states.select(*self._by, *self._kinds), counts, moment, ended)
+        return Work(events, keys, states.select_seq(*self._by, *self._kinds), counts, moment, ended)
 
     def _keep(self, done: Done, store: Store) -> None:
         latest = pl.col(TIMERS).list.eval(pl.element().struct.field("at")).list.max()
         earliest = pl.col(TIMERS).list.eval(pl.element().struct.field("at")).list.min()
-        states = done.states.with_columns(pl.max_horizontal(TOUCHED, latest).alias(UNTIL), earliest.alias(DUE))
-        states = states.select(*self._by, *self._kinds)
+        states = done.states.with_columns_seq(pl.max_horizontal(TOUCHED, latest).alias(UNTIL), earliest.alias(DUE))
+        states = states.select_seq(*self._by, *self._kinds)
         if states.height or done.gone.height:
             self._kept.change(states, done.gone, store)
 

@@ -70,9 +70,9 @@ class PerEvent:
     def run(self, work: Work) -> Done:
         made = _Made(work, [], [])
         if work.events is not None:
-            made.events = [self._event._make(row) for row in work.events.select(self._columns).rows()]
+            made.events = [self._event._make(row) for row in work.events.select_seq(self._columns).rows()]
             made.times = work.events.get_column(TIME).to_list()
-        kept = work.states.select(TOUCHED, TIMERS, *(column.name for column in self._kept)).rows()
+        kept = work.states.select_seq(TOUCHED, TIMERS, *(column.name for column in self._kept)).rows()
         begin = 0
         for number, ((touched, timers, *values), count) in enumerate(zip(kept, work.counts, strict=True)):
             waiting = {timer["name"]: timer["at"] for timer in timers or ()}
@@ -161,19 +161,19 @@ class PerEvent:
         results = pl.DataFrame([column.series([row[place] for row in made.rows]) for place, column in enumerate(self._returns)])
         numbers, touched, timers, values = zip(*made.kept, strict=True) if made.kept else ((), (), (), ())
         waiting = [[{"name": name, "at": at} for name, at in sorted(one.items())] or None for one in timers]
-        states = work.keys[list(numbers)].with_columns(
+        states = work.keys[list(numbers)].with_columns_seq(
             pl.Series(TOUCHED, touched, pl.Int64), _TIMERS.series(waiting),
             *(column.series([one[place] for one in values]) for place, column in enumerate(self._kept)),
         )  # fmt: skip
-        gone = work.states[made.gone].select(*self._by, TOUCHED, UNTIL, DUE, TIMERS, *(column.name for column in self._kept))
-        return Done(results.with_columns(pl.Series(TIME, made.made_at, pl.Int64)), states, gone, self._bad(made), _failed(made))
+        gone = work.states[made.gone].select_seq(*self._by, TOUCHED, UNTIL, DUE, TIMERS, *(column.name for column in self._kept))
+        return Done(results.with_columns_seq(pl.Series(TIME, made.made_at, pl.Int64)), states, gone, self._bad(made), _failed(made))
 
     def _bad(self, made: _Made) -> pl.DataFrame | None:
         events = made.work.events
         if not made.bad or events is None:
             return None
         places, reasons = zip(*made.bad, strict=True)
-        return events[list(places)].select(*self._columns, PARTITION, OFFSET).with_columns(pl.Series(REASON, reasons, pl.String))
+        return events[list(places)].select_seq(*self._columns, PARTITION, OFFSET).with_columns_seq(pl.Series(REASON, reasons, pl.String))
 
 
 def _failed(made: _Made) -> pl.DataFrame | None:
@@ -181,7 +181,7 @@ def _failed(made: _Made) -> pl.DataFrame | None:
         return None
     numbers, names, times, reasons = zip(*made.failed, strict=True)
     moments = pl.Series("timer_at", times, pl.Int64).cast(pl.Datetime("us", "UTC"))
-    return made.work.keys[list(numbers)].with_columns(pl.Series("timer", names), moments, pl.Series(REASON, reasons, pl.String))
+    return made.work.keys[list(numbers)].with_columns_seq(pl.Series("timer", names), moments, pl.Series(REASON, reasons, pl.String))
 
 
 def _themselves(values: Values) -> Values:

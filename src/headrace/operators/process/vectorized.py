@@ -28,10 +28,10 @@ class Vectorized:
 
     def run(self, work: Work) -> Done:
         timer = pl.col(TIMERS).list.first().struct.field("at").cast(_MOMENT)
-        states = work.states.with_columns(timer.alias(TIMER))
+        states = work.states.with_columns_seq(timer.alias(TIMER))
         events = pl.DataFrame(schema=self._events)
         if work.events is not None:
-            events = work.events.select(*self._events).with_columns(pl.col(TIME).cast(_MOMENT))
+            events = work.events.select_seq(*self._events).with_columns_seq(pl.col(TIME).cast(_MOMENT))
             states = self._touched(states, work.events)
         results, kept = self._call(events, states, work.moment)
         made, rounds = [results], 1 if work.ended else -1
@@ -50,37 +50,37 @@ class Vectorized:
         joined = key_join(states, seen, self._by, "left", nulls_equal=True)
         if self._ttl is not None and self._state:
             over = ((pl.col(_FIRST) - pl.col(TOUCHED) >= self._ttl) & pl.col(TIMERS).is_null()).fill_null(False)
-            joined = joined.with_columns(pl.when(~over).then(pl.col(name)).alias(name) for name in self._state)
-        return joined.with_columns(pl.max_horizontal(TOUCHED, TIME).alias(TOUCHED)).drop(_FIRST, TIME)
+            joined = joined.with_columns_seq(pl.when(~over).then(pl.col(name)).alias(name) for name in self._state)
+        return joined.with_columns_seq(pl.max_horizontal(TOUCHED, TIME).alias(TOUCHED)).drop(_FIRST, TIME)
 
     def _call(self, events: pl.DataFrame, states: pl.DataFrame, moment: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         """The function's results, and the states it returns; a due timer is shown as one that has fired."""
         due = pl.col(TIMER).to_physical() <= moment
-        states = states.with_columns(pl.when(due).then(TIMER).alias(FIRED), pl.when(~due).then(TIMER).alias(TIMER))
+        states = states.with_columns_seq(pl.when(due).then(TIMER).alias(FIRED), pl.when(~due).then(TIMER).alias(TIMER))
         try:
-            results, after = self._function(events, states.select(*self._given_back, FIRED))
-            results = results.select(*self._returns).cast(self._returns)
+            results, after = self._function(events, states.select_seq(*self._given_back, FIRED))
+            results = results.select_seq(*self._returns).cast(self._returns)
             if TIMER not in after.columns:
-                after = after.with_columns(pl.lit(None, _MOMENT).alias(TIMER))
-            after = after.select(*self._given_back).cast(self._given_back)
+                after = after.with_columns_seq(pl.lit(None, _MOMENT).alias(TIMER))
+            after = after.select_seq(*self._given_back).cast(self._given_back)
         except Exception as error:
             raise self._wrong(raised(error, self._function)) from error
-        joined = key_join(after, states.select(*self._by, TOUCHED, FIRED), self._by, nulls_equal=True)
-        if joined.height != after.height or after.select(pl.struct(self._by).is_duplicated().any()).item():
+        joined = key_join(after, states.select_seq(*self._by, TOUCHED, FIRED), self._by, nulls_equal=True)
+        if joined.height != after.height or after.select_seq(pl.struct(self._by).is_duplicated().any()).item():
             raise self._wrong("it gave back a key twice, or one that it was not given")
-        if joined.select((pl.col(TIMER) <= pl.col(FIRED)).any()).item():
+        if joined.select_seq((pl.col(TIMER) <= pl.col(FIRED)).any()).item():
             raise self._wrong("it set a timer again that has just fired")
-        return results, joined.with_columns(pl.max_horizontal(TOUCHED, pl.col(FIRED).to_physical()).alias(TOUCHED)).drop(FIRED)
+        return results, joined.with_columns_seq(pl.max_horizontal(TOUCHED, pl.col(FIRED).to_physical()).alias(TOUCHED)).drop(FIRED)
 
     def _done(self, work: Work, results: pl.DataFrame, kept: pl.DataFrame) -> Done:
         waiting = pl.col(TIMER).to_physical()
         timers = pl.concat_list(pl.struct(pl.lit("").alias("name"), waiting.alias("at"))).cast(TIMER_KIND)
-        states = kept.with_columns(pl.when(waiting > work.moment).then(timers).alias(TIMERS))
+        states = kept.with_columns_seq(pl.when(waiting > work.moment).then(timers).alias(TIMERS))
         something = pl.any_horizontal(pl.col(name).is_not_null() for name in (TIMERS, *self._state))
-        states = states.filter(something).select(*self._by, TOUCHED, TIMERS, *self._state)
+        states = states.filter(something).select_seq(*self._by, TOUCHED, TIMERS, *self._state)
         known = work.states.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in (TIMERS, *self._state)))
-        gone = known.join(states, on=self._by, how="anti", nulls_equal=True).select(*self._by, *KEPT, *self._state)
-        return Done(results.with_columns(pl.col(TIME).to_physical()), states, gone)
+        gone = known.join(states, on=self._by, how="anti", nulls_equal=True).select_seq(*self._by, *KEPT, *self._state)
+        return Done(results.with_columns_seq(pl.col(TIME).to_physical()), states, gone)
 
     def _wrong(self, what: str) -> JobError:
         return JobError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.event_time.epoch_time import BEGINNING
+from headrace.operators.frames import with_constant
 from headrace.operators.state.keyed import GONE, KeyedState, Located
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
@@ -39,14 +40,14 @@ class ExpiringState(OneState[KeyedState]):
 
     def change(self, rows: pl.DataFrame, gone: pl.DataFrame, store: Store) -> None:
         """Write new versions of rows, and remove others; each key once in both."""
-        parts = [rows.with_columns(pl.lit(False).alias(GONE))]
+        parts = [with_constant(rows, GONE, False, pl.Boolean)]
         if gone.height:
-            parts.append(gone[rows.columns].with_columns(pl.lit(True).alias(GONE)))
+            parts.append(with_constant(gone[rows.columns], GONE, True, pl.Boolean))
         over = self._expired()
         if over is not None:
             known = pl.concat([rows[self._keys], gone[self._keys]])
             over = over.join(known, on=self._keys, how="anti", nulls_equal=True)
-            parts.append(over[rows.columns].with_columns(pl.lit(True).alias(GONE)))
+            parts.append(with_constant(over[rows.columns], GONE, True, pl.Boolean))
         self._changed = True
         self._state.put(pl.concat(parts), store)
 
@@ -63,7 +64,7 @@ class ExpiringState(OneState[KeyedState]):
         self._moment = moment
         over = self._expired()
         if over is not None and (not self._changed or 2 * over.height >= self.size.rows):
-            self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
+            self._state.put(with_constant(over, GONE, True, pl.Boolean), store)
         self._changed = False
 
     def _expired(self) -> pl.DataFrame | None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.aggregates.numbered_groups import firsts, key_numbers
+from headrace.operators.frames import rows_at, rows_where
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,14 @@ class FoundRows:
 
     def where(self, chosen: np.ndarray) -> FoundRows:
         """Only some of the rows."""
-        return FoundRows(self.places[chosen], self.rows.filter(chosen))
+        return FoundRows(self.places[chosen], rows_where(self.rows, chosen))
 
     def ordered(self, *columns: str) -> FoundRows:
         """By key, and then by these columns."""
-        order = self.rows.select(columns).with_columns(pl.Series("_place", self.places)).select(
+        order = self.rows.select_seq(columns).with_columns_seq(pl.Series("_place", self.places)).select_seq(
             pl.arg_sort_by("_place", *columns, nulls_last=False)
         ).to_series().to_numpy()  # fmt: skip
-        return FoundRows(self.places[order], self.rows[order])
+        return FoundRows(self.places[order], rows_at(self.rows, order))
 
 
 def distinct_keys(keys: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
@@ -50,4 +51,4 @@ def distinct_keys(keys: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     order = np.argsort(first)
     place = np.empty(len(first), np.int64)
     place[order] = np.arange(len(first))
-    return keys[first[order]], place[np.searchsorted(numbers[first], numbers)]
+    return rows_at(keys, first[order]), place[np.searchsorted(numbers[first], numbers)]

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
+from headrace.operators.frames import rows_at, rows_where, with_constant
 from headrace.operators.nulls import same_values
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.chunks import FAN_IN
@@ -70,7 +71,7 @@ class _Rows:
     def reached(self, kind: str, due: pl.Expr, moment: int) -> np.ndarray:
         """The rows that are present and due at a moment."""
         if kind not in self.due:
-            moments = self.frame.select(due.cast(pl.Int64)).to_series()
+            moments = self.frame.select_seq(due.cast(pl.Int64)).to_series()
             self.due[kind] = DueTimes(moments if self.marks is None else moments.set(pl.Series(self.marks), None))
         return self.due[kind].reached(moment, self.alive)
 
@@ -87,7 +88,7 @@ class _Rows:
         return self.lookups[asked]
 
     def holding(self) -> pl.DataFrame:
-        return self.frame if self.alive.all() else self.frame.filter(self.alive)
+        return rows_where(self.frame, self.alive)
 
 
 @dataclass(frozen=True)
@@ -183,12 +184,14 @@ class KeyedState:
     def reached(self, kind: str, moment: int) -> pl.DataFrame | None:
         """The present rows whose moment of this kind is not after `moment`; reads no others."""
         due = self._due_at[kind]
-        parts = [rows.frame[numbers] for rows in self._rows.values() if len(numbers := rows.reached(kind, due, moment))]
+        parts = [rows_at(rows.frame, numbers) for rows in self._rows.values() if len(numbers := rows.reached(kind, due, moment))]
         return _unmarked(pl.concat(parts)) if parts else None
 
     def matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> FoundRows | None:
         """The present rows whose `columns` equal wanted ones without a null, whatever their key; reads no others."""
-        return FoundRows.of([(places, _unmarked(rows.frame[numbers])) for places, rows, numbers in self._matching(columns, wanted)])
+        return FoundRows.of(
+            [(places, _unmarked(rows_at(rows.frame, numbers))) for places, rows, numbers in self._matching(columns, wanted)]
+        )
 
     def counted(self, columns: Sequence[str], wanted: pl.DataFrame) -> np.ndarray:
         """The number of present rows that `matching` has for each of the wanted ones."""
@@ -293,7 +296,7 @@ class KeyedState:
         """Remove some live rows of a run from the index."""
         rows, numbers = self._rows[serial], np.flatnonzero(chosen)
         if len(numbers):
-            self._index.kill(self._hashes(rows.frame[numbers]), numbers | (serial << ROW_BITS))
+            self._index.kill(self._hashes(rows_at(rows.frame, numbers)), numbers | (serial << ROW_BITS))
             rows.alive[numbers] = False
 
     def _take_in(self, serial: int, frame: pl.DataFrame, located: Located | None = None) -> None:
@@ -331,7 +334,7 @@ class KeyedState:
             moved = True
             hashes[pending] += np.uint64(1)
             slots[pending] = self._index.slots(hashes[pending])
-            wrong = pending[~self._same(slots[pending], keys[pending], self._keys)[0]]
+            wrong = pending[~self._same(slots[pending], rows_at(keys, pending), self._keys)[0]]
 
     def _same(self, slots: np.ndarray, keys: pl.DataFrame, columns: Sequence[str] | None) -> tuple[np.ndarray, pl.DataFrame | None]:
         """Whether each slot is free, or has the same key; and the rows of those that are taken."""
@@ -341,7 +344,7 @@ class KeyedState:
         if not len(taken):
             return same, None
         stored, wanted = self._gather(rows[taken], columns), keys[self._keys]
-        wanted = wanted if len(taken) == len(rows) else wanted[taken]
+        wanted = wanted if len(taken) == len(rows) else rows_at(wanted, taken)
         equal = np.ones(len(taken), dtype=bool)
         for name in self._keys:
             equal &= same_values(stored.get_column(name), wanted.get_column(name))
@@ -354,12 +357,12 @@ class KeyedState:
         order = np.argsort(rows)
         ordered = rows[order]
         frames = ((self._rows[serial].frame, places) for serial, places in _by_run(ordered))
-        parts = [(frame if columns is None else frame[columns])[places] for frame, places in frames]
+        parts = [rows_at(frame if columns is None else frame[columns], places) for frame, places in frames]
         if np.array_equal(rows, ordered):
             return pl.concat(parts, rechunk=True)
         back = np.empty(len(rows), dtype=np.int64)
         back[order] = np.arange(len(rows))
-        return pl.concat(parts, rechunk=True)[back]
+        return rows_at(pl.concat(parts, rechunk=True), back)
 
     def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
         return frame[self._keys].hash_rows(seed=11).to_numpy().copy()
@@ -371,7 +374,7 @@ class KeyedState:
 def _marked(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with their marks as the last column, so that those from elsewhere have the same order."""
     if GONE not in frame.columns:
-        return frame.with_columns(pl.lit(False).alias(GONE))
+        return with_constant(frame, GONE, False, pl.Boolean)
     return frame if frame.columns[-1] == GONE else frame[[*(name for name in frame.columns if name != GONE), GONE]]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.changes import TIME
+from headrace.operators.frames import with_constant
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.persistent import OneState
@@ -50,9 +51,9 @@ class Multimap(OneState[KeyedState]):
 
     def change(self, rows: pl.DataFrame, gone: pl.DataFrame, store: Store) -> None:
         """Write rows, in place of those with their identity, and remove others; each identity once in both."""
-        parts = [rows.with_columns(pl.lit(False).alias(GONE))] if rows.height else []
+        parts = [with_constant(rows, GONE, False, pl.Boolean)] if rows.height else []
         if gone.height:
-            parts.append(gone.select(rows.columns).with_columns(pl.lit(True).alias(GONE)))
+            parts.append(with_constant(gone[rows.columns], GONE, True, pl.Boolean))
         if parts:
             self._state.put(pl.concat(parts), store)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.changes import TIME
+from headrace.operators.frames import rows_at
 from headrace.operators.state.chunks import Chunks, Merge
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.persistent import OneState
@@ -39,7 +40,7 @@ class TimedRows(OneState[Chunks]):
         for frame in frames:
             places, rows = self._lookup(frame).find(wanted, span)
             if len(places):
-                parts.append((places, frame[rows]))
+                parts.append((places, rows_at(frame, rows)))
         return FoundRows.of(parts)
 
     def between(self, low: int, high: int) -> pl.DataFrame | None:

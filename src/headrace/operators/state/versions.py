@@ -32,23 +32,23 @@ class Versions(OneState[Multimap]):
         rows = rows.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in self._keys))
         if rows.is_empty():
             return
-        known = self._state.find(rows.select(self._keys).unique())
-        fresh = rows.with_columns(pl.lit(None, pl.Int64).alias(UNTIL))
+        known = self._state.find(rows.select_seq(self._keys).unique())
+        fresh = rows.with_columns_seq(pl.lit(None, pl.Int64).alias(UNTIL))
         if known is None:
             self._state.put(self._bounded(fresh), store)
             return
-        before = known.rows.select(fresh.columns)
+        before = known.rows.select_seq(fresh.columns)
         others = before.join(rows, on=self._state.identity, how="anti")
         bounded = self._bounded(pl.concat([others, fresh]))
         # Only known versions whose end moved are written again.
-        ended = others.select(*self._state.identity, pl.col(UNTIL).alias("_end"), pl.lit(True).alias("_known"))
+        ended = others.select_seq(*self._state.identity, pl.col(UNTIL).alias("_end"), pl.lit(True).alias("_known"))
         compared = bounded.join(ended, on=self._state.identity, how="left")
         moved = pl.col("_known").is_null() | pl.col("_end").ne_missing(pl.col(UNTIL))
         self._state.put(compared.filter(moved).drop("_end", "_known"), store)
 
     def as_of(self, keys: pl.DataFrame, moments: np.ndarray) -> FoundRows | None:
         """The version of each key that is valid at its moment, where there is one; the place of each is that of its key."""
-        asked, numbers = distinct_keys(keys.select(self._keys))
+        asked, numbers = distinct_keys(keys.select_seq(self._keys))
         found = self._state.find(asked)
         if found is None:
             return None
@@ -80,4 +80,4 @@ class Versions(OneState[Multimap]):
         until = pl.col(TIME).shift(-1).over(self._keys)
         if self._ttl is not None:
             until = pl.min_horizontal(until, pl.col(TIME) + self._ttl)
-        return rows.sort(*self._keys, TIME).with_columns(until.alias(UNTIL))
+        return rows.sort(*self._keys, TIME).with_columns_seq(until.alias(UNTIL))

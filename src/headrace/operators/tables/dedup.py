@@ -94,7 +94,7 @@ class Firsts(OneState[ExpiringState]):
         if several.is_empty():
             return kept
         near = several.explode(_EARLIER, keep_nulls=False, empty_as_null=False).filter(~self._apart(pl.col(_EARLIER)))
-        return kept.join(near.select(_NUMBER).unique(), on=_NUMBER, how="anti", maintain_order="left")
+        return kept.join(near.select_seq(_NUMBER).unique(), on=_NUMBER, how="anti", maintain_order="left")
 
     def _apart(self, other: pl.Expr) -> pl.Expr:
         """Whether another record is that far away in time, or there is none."""
@@ -105,12 +105,12 @@ class Firsts(OneState[ExpiringState]):
         first = pl.struct(self._by).is_first_distinct()
         chosen = []
         for _ in range(_ROUNDS):
-            is_first = records.select(first.alias("first")).get_column("first")
+            is_first = records.select_seq(first.alias("first")).get_column("first")
             chosen.append(records.filter(is_first))
             records = records.filter(~is_first)
             if records.is_empty() or self._spec.ttl is None:
                 return pl.concat(chosen)
-            times = chosen[-1].select(*self._by, pl.col(TIME).alias(_OTHER))
+            times = chosen[-1].select_seq(*self._by, pl.col(TIME).alias(_OTHER))
             records = key_join(records, times, self._by, "left", nulls_equal=True)
             records = records.filter(self._apart(pl.col(_OTHER))).drop(_OTHER)
         chosen.append(self._one_by_one(records, self._spec.ttl or 0))
@@ -120,7 +120,7 @@ class Firsts(OneState[ExpiringState]):
         # In a stretch of `ttl` at most one record passes, so only those of three stretches can be near.
         gone_on: dict[tuple[object, ...], int] = {}
         chosen = []
-        for *key, time in records.select(*self._by, TIME).iter_rows():
+        for *key, time in records.select_seq(*self._by, TIME).iter_rows():
             stretch = time // ttl
             near = (gone_on.get((*key, place)) for place in (stretch - 1, stretch, stretch + 1))
             apart = all(other is None or abs(time - other) >= ttl for other in near)
@@ -134,12 +134,12 @@ class Firsts(OneState[ExpiringState]):
             return
         alone = pl.struct(self._by).is_unique()
         if known is not None:
-            old = known.select(*self._by, pl.lit(True).alias(_OTHER))
+            old = known.select_seq(*self._by, pl.lit(True).alias(_OTHER))
             passed = key_join(passed, old, self._by, "left", nulls_equal=True)
             alone &= pl.col(_OTHER).is_null()
-        is_alone = passed.select(alone.alias("alone")).get_column("alone")
+        is_alone = passed.select_seq(alone.alias("alone")).get_column("alone")
         earlier = pl.lit(None, pl.List(pl.Int64)).alias(_EARLIER)
-        single = passed.filter(is_alone).select(*self._by, pl.col(TIME).alias(_LATEST), earlier)
+        single = passed.filter(is_alone).select_seq(*self._by, pl.col(TIME).alias(_LATEST), earlier)
         parts = [single] if is_alone.all() else [single, self._several(passed.filter(~is_alone), known, time)]
         self._state.put(pl.concat(parts), store)
 
@@ -149,12 +149,12 @@ class Firsts(OneState[ExpiringState]):
         if known is not None:
             old = known.join(passed, on=self._by, how="semi", nulls_equal=True)
             before = old.explode(_EARLIER, keep_nulls=False, empty_as_null=False).filter(pl.col(_EARLIER).is_not_null())
-            times += [old.select(*self._by, pl.col(_LATEST).alias(TIME)), before.select(*self._by, pl.col(_EARLIER).alias(TIME))]
+            times += [old.select_seq(*self._by, pl.col(_LATEST).alias(TIME)), before.select_seq(*self._by, pl.col(_EARLIER).alias(TIME))]
         latest = pl.col(TIME).max()
         needed = (pl.col(TIME) + (self._spec.ttl or 0) + self._spec.lateness > time.after) & (pl.col(TIME) < latest)
         grouped = pl.concat(times).group_by(self._by).agg(latest.alias(_LATEST), pl.col(TIME).filter(needed).sort().alias(_EARLIER))
         some = pl.when(pl.col(_EARLIER).list.len() > 0).then(_EARLIER)
-        return grouped.select(*self._by, _LATEST, some.alias(_EARLIER))
+        return grouped.select_seq(*self._by, _LATEST, some.alias(_EARLIER))
 
 
 @operator_of.register

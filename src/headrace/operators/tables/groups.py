@@ -106,7 +106,7 @@ class KeyedTable(OneState[KeyedState], ABC):
         if found is None or self._ttl is None:
             return found, places
         # A row without a time counts as expired.
-        lives = found.select((pl.col(LAST) + self._ttl > time.before).fill_null(False)).to_series()
+        lives = found.select_seq((pl.col(LAST) + self._ttl > time.before).fill_null(False)).to_series()
         return (found.filter(lives), places[lives.to_numpy()]) if lives.any() else (None, places[:0])
 
     def _expire(self, time: EpochTime, store: Store) -> list[pl.DataFrame]:
@@ -118,8 +118,8 @@ class KeyedTable(OneState[KeyedState], ABC):
         over = self._state.reached("over", moment)
         if over is None:
             return []
-        self._state.put(over.with_columns(pl.lit(True).alias(GONE)), store)
-        expired_at = over.select(*self._key, (pl.col(LAST) + self._ttl).alias(CHANGED))
+        self._state.put(over.with_columns_seq(pl.lit(True).alias(GONE)), store)
+        expired_at = over.select_seq(*self._key, (pl.col(LAST) + self._ttl).alias(CHANGED))
         return [retracted(key_join(self._finish(over), expired_at, self._key, "left", nulls_equal=True))]
 
 
@@ -139,11 +139,11 @@ class Groups(KeyedTable):
         old, places = self._unexpired(located, time)
         results, aligned = [], old is None or additive(self._spec.aggregates)
         if old is not None:
-            new = self._added(new, old, places) if aligned else self._merge(pl.concat([old.select(new.columns), new]))
+            new = self._added(new, old, places) if aligned else self._merge(pl.concat([old.select_seq(new.columns), new]))
             gone = old.join(new.filter(pl.col(ROWS) <= 0), on=self._key, how="semi", nulls_equal=True) if self._spec.upserts else old
             if gone.height:
                 results.append(retracted(self._finish(gone)))
-        self._state.put(new.with_columns((pl.col(ROWS) <= 0).alias(GONE)), store, located if aligned else None)
+        self._state.put(new.with_columns_seq((pl.col(ROWS) <= 0).alias(GONE)), store, located if aligned else None)
         results.append(added(self._finish(present(new))))
         return Outcome(results + self._expire(time, store))
 
@@ -155,13 +155,13 @@ class Groups(KeyedTable):
             old = pl.concat([old, old.clear(1)], rechunk=True)[numbers]
         known = [old.get_column(name).alias(f"{name} before") for name in (LAST, *self._parts)]
         sums = [(pl.col(name) + pl.col(f"{name} before").fill_null(0)).alias(name) for name in self._parts]
-        return new.with_columns(known).select(*self._key, pl.max_horizontal(LAST, f"{LAST} before").alias(LAST), *sums)
+        return new.with_columns_seq(known).select_seq(*self._key, pl.max_horizontal(LAST, f"{LAST} before").alias(LAST), *sums)
 
     def _merge(self, frame: pl.DataFrame) -> pl.DataFrame:
         return merged_duplicates(frame, self._key, self._spec.aggregates, {LAST: pl.col(LAST).max()})
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(*self._key, *finishes(self._spec.aggregates), pl.col(LAST).alias(TIME))
+        return rows.select_seq(*self._key, *finishes(self._spec.aggregates), pl.col(LAST).alias(TIME))
 
 
 class Latest(KeyedTable):
@@ -174,7 +174,7 @@ class Latest(KeyedTable):
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if not arrived.rows:
             return Outcome(self._expire(time, store))
-        new = self._newest(pl.concat(arrived.rows)).with_columns(pl.col(TIME).alias(LAST))
+        new = self._newest(pl.concat(arrived.rows)).with_columns_seq(pl.col(TIME).alias(LAST))
         old = self._present(new, time)
         results = []
         if old is not None:
@@ -184,7 +184,7 @@ class Latest(KeyedTable):
             if not replaced.is_empty():
                 results.append(retracted(self._finish(replaced)))
         if not new.is_empty():
-            self._state.put(new.with_columns((pl.col(OP) != ADD).alias(GONE)).drop(OP, TIME), store)
+            self._state.put(new.with_columns_seq((pl.col(OP) != ADD).alias(GONE)).drop(OP, TIME), store)
             results.append(new.filter(pl.col(OP) == ADD).drop(LAST))
         return Outcome(results + self._expire(time, store))
 
@@ -198,7 +198,7 @@ class Latest(KeyedTable):
 
     def _not_behind(self, new: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
         """A record older than the present one changes nothing."""
-        known = key_join(new, old.select(*self._key, pl.col(LAST).alias("_known")), self._key, "left", nulls_equal=True)
+        known = key_join(new, old.select_seq(*self._key, pl.col(LAST).alias("_known")), self._key, "left", nulls_equal=True)
         return known.filter(pl.col("_known").is_null() | (pl.col(LAST) >= pl.col("_known"))).drop("_known")
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:

@@ -53,8 +53,8 @@ class LatestOfChanges(KeyedTable):
             return Outcome(self._expire(time, store))
         changes = as_upserts(pl.concat(arrived.rows), self._identity)
         fresh = changes.filter(pl.col(OP) == ADD).drop(OP)
-        found = self._present(changes.select(self._key).unique(), time)
-        before = fresh.clear() if found is None else self._candidates(found).select(fresh.columns)
+        found = self._present(changes.select_seq(self._key).unique(), time)
+        before = fresh.clear() if found is None else self._candidates(found).select_seq(fresh.columns)
         after = pl.concat([self._without(before, changes), fresh])
         self._keep(before, after, store)
         return Outcome([*self._given_out(before, after, changes), *self._expire(time, store)])
@@ -70,17 +70,17 @@ class LatestOfChanges(KeyedTable):
         rows = after.group_by(self._key).agg(
             pl.col(TIME).max().alias(LAST), pl.struct(rest).alias(_ROWS), pl.lit(False).first().alias(GONE)
         )
-        empty = before.select(self._key).unique().join(after, on=self._key, how="anti", nulls_equal=True)
-        marks = empty.with_columns(
+        empty = before.select_seq(self._key).unique().join(after, on=self._key, how="anti", nulls_equal=True)
+        marks = empty.with_columns_seq(
             pl.lit(None, rows.schema[LAST]).alias(LAST), pl.lit(None, rows.schema[_ROWS]).alias(_ROWS), pl.lit(True).alias(GONE)
         )
-        self._state.put(pl.concat([rows, marks.select(rows.columns)]), store)
+        self._state.put(pl.concat([rows, marks.select_seq(rows.columns)]), store)
 
     def _finish(self, rows: pl.DataFrame) -> pl.DataFrame:
         return self._latest(self._candidates(rows))
 
     def _candidates(self, rows: pl.DataFrame) -> pl.DataFrame:
-        return rows.select(*self._key, _ROWS).explode(_ROWS).unnest(_ROWS)
+        return rows.select_seq(*self._key, _ROWS).explode(_ROWS).unnest(_ROWS)
 
     def _latest(self, candidates: pl.DataFrame) -> pl.DataFrame:
         ordered = candidates.sort(TIME, *self._row_key, nulls_last=False)

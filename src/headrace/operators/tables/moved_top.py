@@ -56,11 +56,11 @@ class Emitted:
         """
         said, self.pending = self.rows, False
         if said is not None:
-            self._rows.put(said.with_columns(pl.lit(True).alias(GONE)), store)
+            self._rows.put(said.with_columns_seq(pl.lit(True).alias(GONE)), store)
         like = best if best is not None else said
         if like is None:
             return []
-        before = (like.clear() if said is None else said.select(like.columns)).filter(~gone)
+        before = (like.clear() if said is None else said.select_seq(like.columns)).filter(~gone)
         after = (like.clear() if best is None else best).filter(~gone)
         same = before.join(after, on=self._row_key, how="semi", nulls_equal=True)
         if changed is not None:

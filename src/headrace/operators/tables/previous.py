@@ -13,6 +13,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.frames import rows_at, rows_where
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.found_rows import distinct_keys
@@ -87,7 +88,7 @@ class Pairs(SeveralStates):
             places[first] = known[numbers[first]]
             earlier = pl.concat([earlier, located.found[self._shown]], rechunk=True)
             moments = np.append(times, located.found.get_column(_BEFORE).to_numpy())
-        self._keep(records[np.flatnonzero(np.append(first[1:], True))], store)
+        self._keep(rows_where(records, np.append(first[1:], True)), store)
         if self._spec.ttl is not None:
             places[times - moments[places] >= self._spec.ttl] = _NOWHERE
         found = earlier[pl.Series(places.astype(np.uint32)).set(pl.Series(places == _NOWHERE), None)]
@@ -102,9 +103,9 @@ class Pairs(SeveralStates):
         order = np.lexsort((times, numbers))
         tied = (numbers[order][1:] == numbers[order][:-1]) & (times[order][1:] == times[order][:-1])
         if tied.any():
-            contents = records.select(contents_of(self._spec.columns)).to_series().to_numpy()
+            contents = records.select_seq(contents_of(self._spec.columns)).to_series().to_numpy()
             order = np.lexsort((contents, times, numbers))
-        return records[order], numbers[order]
+        return rows_at(records, order), numbers[order]
 
 
 def _named(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:

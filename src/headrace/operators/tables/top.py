@@ -59,8 +59,8 @@ class TopSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of a batch on each row, on each shard: the shard of the group that a row leaves must be told, too."""
-        rows = (records if OP in records.columns else added(records)).with_columns(pl.lit(0, pl.Int32).alias(ALL))
-        return Entered(as_upserts(rows.select(*self.kept, OP), list(dict.fromkeys((*self.row_key, *self.by)))), records.height)
+        rows = (records if OP in records.columns else added(records)).with_columns_seq(pl.lit(0, pl.Int32).alias(ALL))
+        return Entered(as_upserts(rows.select_seq(*self.kept, OP), list(dict.fromkeys((*self.row_key, *self.by)))), records.height)
 
     def closing(self, moment: int) -> int:
         return moment
@@ -123,7 +123,7 @@ class Tops(SeveralStates):
     def _change(self, changes: pl.DataFrame, store: Store) -> list[pl.DataFrame]:
         holds = self._spec.holding()
         fresh = changes.filter(holds).drop(OP)
-        old = self._state.find(changes.select(self._row_key))
+        old = self._state.find(changes.select_seq(self._row_key))
         cache = self._cached(fresh)
         touched = groups_of_rows([fresh] if old is None else [fresh, old], self._group)
         gone = changes.filter(~holds).drop(OP) if old is not None else changes.clear().drop(OP)
@@ -133,7 +133,7 @@ class Tops(SeveralStates):
     def _cached(self, like: pl.DataFrame) -> TopCache:
         if self._cache is None:
             rows = self._everything()
-            self._cache = TopCache(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
+            self._cache = TopCache(self._spec.order, like.clear() if rows is None else rows.select_seq(like.columns))
         return self._cache
 
     def _everything(self) -> pl.DataFrame | None:
@@ -173,7 +173,7 @@ class ColocatedTops(SeveralStates):
         near, leaving = cache.above(fresh), cache.of(changes)
         if near.is_empty() and leaving.is_empty():
             return Outcome(counts=_behind(changes.height))
-        keys = pl.concat([near.select(self._row_key), leaving.select(self._row_key)]).unique()
+        keys = pl.concat([near.select_seq(self._row_key), leaving.select_seq(self._row_key)]).unique()
 
         before, everything = cache.rows, partial(self._everything, arrived, time)
         results = cache.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
@@ -189,7 +189,7 @@ class ColocatedTops(SeveralStates):
             rows = rows.drop(OP)
             self._cache = TopCache(self._spec.order, rows)
             best = self._cache.best
-            self._keep(rows.clear(), self._cache.rows, rows.select(self._row_key), store)
+            self._keep(rows.clear(), self._cache.rows, rows.select_seq(self._row_key), store)
         return Outcome(self._emitted.settled(best, changes, pl.lit(False), store))
 
     def _everything(self, arrived: Arrived, time: EpochTime) -> pl.DataFrame | None:
@@ -199,14 +199,14 @@ class ColocatedTops(SeveralStates):
     def _keep(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame, store: Store) -> None:
         """Write rows that entered the cache or changed, and tombstones for those that left it."""
         stayed = before.join(keys, on=self._row_key, how="anti", nulls_equal=True)
-        come = after.join(stayed, on=self._row_key, how="anti", nulls_equal=True).with_columns(pl.lit(False).alias(GONE))
-        gone = before.join(after, on=self._row_key, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
+        come = after.join(stayed, on=self._row_key, how="anti", nulls_equal=True).with_columns_seq(pl.lit(False).alias(GONE))
+        gone = before.join(after, on=self._row_key, how="anti", nulls_equal=True).with_columns_seq(pl.lit(True).alias(GONE))
         self._state.put(pl.concat([come, gone]), store)
 
     def _cached(self, like: pl.DataFrame) -> TopCache:
         if self._cache is None:
             rows = self._state.where(pl.lit(True))
-            self._cache = TopCache.found_again(self._spec.order, like.clear() if rows is None else rows.select(like.columns))
+            self._cache = TopCache.found_again(self._spec.order, like.clear() if rows is None else rows.select_seq(like.columns))
         return self._cache
 
 

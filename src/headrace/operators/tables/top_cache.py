@@ -72,7 +72,7 @@ class TopCache:
     def of(self, keys: pl.DataFrame) -> pl.DataFrame:
         """The rows here that have these keys."""
         # This way, the many are looked up among the few.
-        mine = keys.select(self._row_key).join(self.rows.select(self._row_key), on=self._row_key, how="semi", nulls_equal=True)
+        mine = keys.select_seq(self._row_key).join(self.rows.select_seq(self._row_key), on=self._row_key, how="semi", nulls_equal=True)
         return self.rows.join(mine, on=self._row_key, how="semi", nulls_equal=True)
 
     def change(self, fresh: pl.DataFrame, keys: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> list[pl.DataFrame]:
@@ -109,7 +109,7 @@ class TopCache:
         mine, floor = pl.col(score), pl.col(f"{_FLOOR}{score}")
         above = floor.is_null() | (mine > floor) | ((mine == floor) & above)
         joined = key_join(rows, self._floors, self._group, "left", nulls_equal=True)
-        return joined.filter(above).select(rows.columns)
+        return joined.filter(above).select_seq(rows.columns)
 
     def _refilled(self, rows: pl.DataFrame, touched: pl.DataFrame, everything: Everything) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Cached rows, and all rows of the groups that have too few there and others below their floor; these have no floor any more."""
@@ -121,14 +121,14 @@ class TopCache:
             return rows, floors
         counts = rows.group_by(self._group).agg(pl.len().alias("_rows"))
         short = key_join(behind, counts, self._group, "left", nulls_equal=True)
-        short = short.filter(pl.col("_rows").fill_null(0) < self._order.count).select(self._group)
+        short = short.filter(pl.col("_rows").fill_null(0) < self._order.count).select_seq(self._group)
         if short.is_empty():
             return rows, floors
         floors = floors.join(short, on=self._group, how="anti", nulls_equal=True)
         found = everything()
         if found is None:
             return rows, floors
-        whole = found.select(rows.columns).join(short, on=self._group, how="semi", nulls_equal=True)
+        whole = found.select_seq(rows.columns).join(short, on=self._group, how="semi", nulls_equal=True)
         return pl.concat([rows.join(short, on=self._group, how="anti", nulls_equal=True), whole]), floors
 
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -136,11 +136,11 @@ class TopCache:
         columns = self._order.columns
         ordered = rows.sort(columns, descending=[True] + [False] * (len(columns) - 1), nulls_last=False)
         numbers = pl.int_range(pl.len(), dtype=pl.Int64)
-        return ordered.with_columns((numbers if self._whole else numbers.over(self._group)).alias(_PLACE))
+        return ordered.with_columns_seq((numbers if self._whole else numbers.over(self._group)).alias(_PLACE))
 
     def _best(self, placed: pl.DataFrame) -> pl.DataFrame:
         best = placed.filter(pl.col(_PLACE) < self._order.count)
-        ranked = best.with_columns((pl.col(_PLACE) + 1).alias(self._order.rank)) if self._order.rank else best
+        ranked = best.with_columns_seq((pl.col(_PLACE) + 1).alias(self._order.rank)) if self._order.rank else best
         return ranked.drop(_PLACE)
 
     def _cut(self, placed: pl.DataFrame, others: pl.DataFrame, floors: pl.DataFrame) -> None:
@@ -149,7 +149,7 @@ class TopCache:
         if self._whole and placed.height <= 2 * kept:
             self.rows, self._floors = placed.drop(_PLACE), floors
             return
-        long = placed.filter(pl.col(_PLACE) == 2 * kept).select(self._group)
+        long = placed.filter(pl.col(_PLACE) == 2 * kept).select_seq(self._group)
         is_long = placed.join(long, on=self._group, how="semi", nulls_equal=True)
         cut = is_long.filter(pl.col(_PLACE) < kept)
         short = placed.join(long, on=self._group, how="anti", nulls_equal=True)
@@ -158,7 +158,7 @@ class TopCache:
         self._floors = pl.concat([floors.join(long, on=self._group, how="anti", nulls_equal=True), fresh])
 
     def _as_floors(self, lowest: pl.DataFrame) -> pl.DataFrame:
-        return lowest.select(*self._group, *(pl.col(name).alias(f"{_FLOOR}{name}") for name in self._order.columns))
+        return lowest.select_seq(*self._group, *(pl.col(name).alias(f"{_FLOOR}{name}") for name in self._order.columns))
 
     def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame) -> list[pl.DataFrame]:
         # A row whose rank has changed is emitted again.
@@ -171,4 +171,4 @@ class TopCache:
 
 def groups_of_rows(parts: Sequence[pl.DataFrame], group: Sequence[str]) -> pl.DataFrame:
     """Each group that some rows are in, once."""
-    return pl.concat([part.select(group) for part in parts]).unique()
+    return pl.concat([part.select_seq(group) for part in parts]).unique()

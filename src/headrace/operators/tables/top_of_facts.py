@@ -36,9 +36,9 @@ class FactsTopSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The best of a batch: no other record can have a place."""
-        rows = records.filter(pl.col(self.score).is_not_null()).select(*self.columns, TIME)
-        rows = rows.with_columns(contents_of(self.columns).alias(_CONTENTS), pl.lit(0, pl.Int32).alias(ALL))
-        return Entered(self.placed(rows).filter(pl.col(_PLACE) <= self.count).select(*self.by, *self.kept), records.height)
+        rows = records.filter(pl.col(self.score).is_not_null()).select_seq(*self.columns, TIME)
+        rows = rows.with_columns_seq(contents_of(self.columns).alias(_CONTENTS), pl.lit(0, pl.Int32).alias(ALL))
+        return Entered(self.placed(rows).filter(pl.col(_PLACE) <= self.count).select_seq(*self.by, *self.kept), records.height)
 
     def placed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows by group and in their order, with the place of each."""
@@ -46,7 +46,7 @@ class FactsTopSpec:
         falling = [name == self.score for name in order]
         # A group by its own score has only equal records.
         ordered = rows.sort(order, descending=falling, nulls_last=True, maintain_order=True)
-        return ordered.with_columns((pl.int_range(pl.len(), dtype=pl.Int64) + 1).over(self.by).alias(_PLACE))
+        return ordered.with_columns_seq((pl.int_range(pl.len(), dtype=pl.Int64) + 1).over(self.by).alias(_PLACE))
 
     def closing(self, moment: int) -> int:
         return moment
@@ -66,10 +66,10 @@ class FactsTop(OneState[KeyedState]):
         if not arrived.rows:
             return Outcome()
         spec, fresh = self._spec, pl.concat(arrived.rows)
-        found = self._state.find(fresh.select(self._by).unique())
-        rows = fresh.with_columns(pl.lit(None, pl.Int64).alias(_BEFORE))
+        found = self._state.find(fresh.select_seq(self._by).unique())
+        rows = fresh.with_columns_seq(pl.lit(None, pl.Int64).alias(_BEFORE))
         if found is not None:
-            rows = pl.concat([self._held(found).rename({_PLACE: _BEFORE}).select(rows.columns), rows])
+            rows = pl.concat([self._held(found).rename({_PLACE: _BEFORE}).select_seq(rows.columns), rows])
         placed = spec.placed(rows)
         moved = placed.filter(pl.col(_PLACE).ne_missing(pl.col(_BEFORE)))
         best = placed.filter(pl.col(_PLACE) <= spec.count)
@@ -92,7 +92,7 @@ class FactsTop(OneState[KeyedState]):
         return self._spec.placed(groups.explode(_ROWS).unnest(_ROWS))
 
     def _shown(self, rows: pl.DataFrame, place: str) -> pl.DataFrame:
-        return rows.select(*self._spec.columns, pl.col(place).alias(self._spec.rank), TIME)
+        return rows.select_seq(*self._spec.columns, pl.col(place).alias(self._spec.rank), TIME)
 
 
 @operator_of.register

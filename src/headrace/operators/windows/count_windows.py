@@ -75,29 +75,29 @@ class Counts(SeveralStates):
             self._waiting.add(pl.concat(arrived.rows))
         before, after = time.before - self._spec.lateness, time.after - self._spec.lateness
         released = self._waiting.between(before, after)
-        results = [] if released is None else [self._take_places(released, store).with_columns(pl.col(STOP).alias(TIME))]
+        results = [] if released is None else [self._take_places(released, store).with_columns_seq(pl.col(STOP).alias(TIME))]
         self._waiting.save(after, store)
         if time.after >= END:
             # The watermark at which they could still become full: the time of their last record may be long past.
-            results += [rest.with_columns(pl.max_horizontal(STOP, pl.lit(time.before)).alias(TIME)) for rest in self._rest(store)]
+            results += [rest.with_columns_seq(pl.max_horizontal(STOP, pl.lit(time.before)).alias(TIME)) for rest in self._rest(store)]
         return Outcome([added(self._finish(result)) for result in results if result.height])
 
     def _take_places(self, released: pl.DataFrame, store: Store) -> pl.DataFrame:
         """Assign places to records; returns the windows that became full."""
         spec, by = self._spec, self._by
-        keys = released.select(by).unique()
+        keys = released.select_seq(by).unique()
         known = self._counts.find(keys)
-        known = keys.clear().with_columns(pl.lit(0, pl.Int64).alias(_COUNT)) if known is None else known.select(*by, _COUNT)
+        known = keys.clear().with_columns_seq(pl.lit(0, pl.Int64).alias(_COUNT)) if known is None else known.select_seq(*by, _COUNT)
         counts = self._joined(keys, known, _COUNT)
         # Records of the same time have no order of their own: their contents decide, not their arrival.
         contents = [name for name in released.columns if name not in (*by, TIME)]
         order = [contents_of(contents)] if contents else []
-        placed = self._joined(released.sort(TIME, *order), counts, _COUNT).with_columns(
+        placed = self._joined(released.sort(TIME, *order), counts, _COUNT).with_columns_seq(
             (pl.col(_COUNT) + pl.int_range(pl.len()).over(by)).alias(_PLACE)
         )
         extent = {START: pl.col(TIME).min(), STOP: pl.col(TIME).max()}
-        fresh = partial(placed.with_columns((pl.col(_PLACE) // spec.pane).alias(_PANE)), (*by, _PANE), spec.aggregates, extent)
-        panes = self._with_open(fresh.select(self._parts), counts)
+        fresh = partial(placed.with_columns_seq((pl.col(_PLACE) // spec.pane).alias(_PANE)), (*by, _PANE), spec.aggregates, extent)
+        panes = self._with_open(fresh.select_seq(self._parts), counts)
         totals = placed.group_by(by).agg(pl.col(_PLACE).max() + 1, pl.col(_COUNT).first())
         full = self._full(panes, totals)
         self._keep(panes, totals, store)
@@ -109,15 +109,15 @@ class Counts(SeveralStates):
         if open_panes is None:
             return fresh
         extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
-        both = pl.concat([open_panes.select(self._parts), fresh])
-        return merged(both, (*self._by, _PANE), self._spec.aggregates, extent).select(self._parts)
+        both = pl.concat([open_panes.select_seq(self._parts), fresh])
+        return merged(both, (*self._by, _PANE), self._spec.aggregates, extent).select_seq(self._parts)
 
     def _needed(self, counts: pl.DataFrame, count: str) -> pl.DataFrame:
         """The panes of each key from the first window that is not full to the last record."""
         spec = self._spec
         first = pl.max_horizontal((pl.col(count) - spec.records).floordiv(spec.every) + 1, 0) * spec.every // spec.pane
         last = (pl.col(count) - 1).floordiv(spec.pane)
-        return counts.select(*self._by, pl.int_ranges(first, pl.max_horizontal(last + 1, first)).alias(_PANE))
+        return counts.select_seq(*self._by, pl.int_ranges(first, pl.max_horizontal(last + 1, first)).alias(_PANE))
 
     def _full(self, panes: pl.DataFrame, totals: pl.DataFrame) -> pl.DataFrame:
         """The windows that became full, each by the last of its panes."""
@@ -131,15 +131,15 @@ class Counts(SeveralStates):
         end = (pl.col(_PANE) + 1) * spec.pane
         begins = end - spec.records
         whole = (end <= pl.col(_PLACE)) & (end > pl.col(_COUNT)) & (begins >= 0) & (begins % spec.every == 0)
-        return ends.filter(whole).with_columns((begins // spec.every).alias(_WINDOW))
+        return ends.filter(whole).with_columns_seq((begins // spec.every).alias(_WINDOW))
 
     def _keep(self, panes: pl.DataFrame, totals: pl.DataFrame, store: Store) -> None:
         needed = self._needed(totals, _PLACE).explode(_PANE, keep_nulls=False, empty_as_null=False)
         place = [*self._by, _PANE]
-        kept = panes.join(needed, on=place, how="semi", nulls_equal=True).with_columns(pl.lit(False).alias(GONE))
-        over = panes.join(needed, on=place, how="anti", nulls_equal=True).with_columns(pl.lit(True).alias(GONE))
+        kept = panes.join(needed, on=place, how="semi", nulls_equal=True).with_columns_seq(pl.lit(False).alias(GONE))
+        over = panes.join(needed, on=place, how="anti", nulls_equal=True).with_columns_seq(pl.lit(True).alias(GONE))
         self._panes.put(pl.concat([kept, over]), store)
-        self._counts.put(totals.select(*self._by, pl.col(_PLACE).alias(_COUNT), pl.lit(False).alias(GONE)), store)
+        self._counts.put(totals.select_seq(*self._by, pl.col(_PLACE).alias(_COUNT), pl.lit(False).alias(GONE)), store)
 
     def _rest(self, store: Store) -> list[pl.DataFrame]:
         """The windows that are not full when the input ends."""
@@ -147,12 +147,12 @@ class Counts(SeveralStates):
         panes, counts = self._panes.where(everything), self._counts.where(everything)
         if counts is None:
             return []
-        self._counts.put(counts.with_columns(pl.lit(True).alias(GONE)), store)
+        self._counts.put(counts.with_columns_seq(pl.lit(True).alias(GONE)), store)
         if panes is None:
             return []
-        self._panes.put(panes.with_columns(pl.lit(True).alias(GONE)), store)
+        self._panes.put(panes.with_columns_seq(pl.lit(True).alias(GONE)), store)
         first = pl.max_horizontal((pl.col(_COUNT) - spec.records).floordiv(spec.every) + 1, 0)
-        begun = counts.select(*self._by, pl.int_ranges(first, (pl.col(_COUNT) - 1) // spec.every + 1).alias(_WINDOW))
+        begun = counts.select_seq(*self._by, pl.int_ranges(first, (pl.col(_COUNT) - 1) // spec.every + 1).alias(_WINDOW))
         begun = begun.explode(_WINDOW, keep_nulls=False, empty_as_null=False)
         inside = key_join(panes, begun, self._by, nulls_equal=True)
         inside = inside.filter(pl.col(_PANE) * spec.pane >= pl.col(_WINDOW) * spec.every)
@@ -161,7 +161,7 @@ class Counts(SeveralStates):
 
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
         moment = pl.Datetime("us", "UTC")
-        return windows.select(
+        return windows.select_seq(
             *self._by,
             pl.col(START).cast(moment).alias("window_start"),
             pl.col(STOP).cast(moment).alias("window_end"),
@@ -174,7 +174,7 @@ class Counts(SeveralStates):
 
     def _joined(self, left: pl.DataFrame, right: pl.DataFrame, column: str) -> pl.DataFrame:
         found = key_join(left, right, self._by, "left", nulls_equal=True)
-        return found.with_columns(pl.col(column).fill_null(0))
+        return found.with_columns_seq(pl.col(column).fill_null(0))
 
 
 @windowed.register

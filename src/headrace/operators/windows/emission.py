@@ -75,7 +75,7 @@ class Emission:
     def opened(self, partial: pl.DataFrame, *marks: str) -> pl.DataFrame:
         """Partial results with bounds, as windows without an emitted pane; `marks` are columns that stay."""
         book = (pl.lit(0, pl.Int32).alias(PANES), pl.lit([], self._given_type(partial)).alias(GIVEN), pl.lit(False).alias(SPENT))
-        return partial.with_columns(book).select(*self.columns, *marks)
+        return partial.with_columns_seq(book).select_seq(*self.columns, *marks)
 
     def merged(self, windows: pl.DataFrame, key: Sequence[str], together: str = START) -> pl.DataFrame:
         """Windows of the same key merged into one: their contents, and one record of their panes."""
@@ -91,7 +91,7 @@ class Emission:
             found = key_join(kept, contents, place, "left", nulls_equal=True)
         else:
             found = merged(windows, place, self.aggregates, book)
-        return found.with_columns(pl.col(begin).alias(START)).select(self.columns)
+        return found.with_columns_seq(pl.col(begin).alias(START)).select_seq(self.columns)
 
     def looks_at_all(self, time: EpochTime) -> bool:
         """Whether windows without new records in an epoch may fire in it although they are not due."""
@@ -99,14 +99,14 @@ class Emission:
 
     def emitted(self, windows: pl.DataFrame, time: EpochTime) -> tuple[list[pl.DataFrame], pl.DataFrame]:
         """The changelog of the windows that fire, and the windows to keep, with the times at which they are due."""
-        marked = windows.with_columns(self._fires(time).alias(_FIRES), self._pane(time).alias(_PANE))
+        marked = windows.with_columns_seq(self._fires(time).alias(_FIRES), self._pane(time).alias(_PANE))
         present = ~pl.col(SPENT) & (pl.col(ROWS) > 0)
         if self.trigger.mode == DISCARDING:
             marked, present = self._with_empty(marked), ~pl.col(SPENT)
         results = []
         if self._remembers:
             marked = self._outgrown(marked, time)
-            withdrawn = marked.filter(pl.col(_AGAIN) & (pl.col(GIVEN).list.len() > 0)).select(*self.by, GIVEN)
+            withdrawn = marked.filter(pl.col(_AGAIN) & (pl.col(GIVEN).list.len() > 0)).select_seq(*self.by, GIVEN)
             if not withdrawn.is_empty():
                 results.append(retracted(self._finish(withdrawn.explode(GIVEN).unnest(GIVEN))))
         firing = marked.filter(pl.col(_FIRES) & present)
@@ -117,14 +117,14 @@ class Emission:
     def _with_empty(self, marked: pl.DataFrame) -> pl.DataFrame:
         """Give windows that end without new records the contents of no records: their last on-time pane says that they are complete."""
         empty = pl.col(SPENT) & pl.col(_FIRES) & pl.col(_PANE).is_in(ON_TIME)
-        if not marked.select(empty.any()).item():
+        if not marked.select_seq(empty.any()).item():
             return marked
         nothing = _of_no_records(self.aggregates, self.arguments)
         filled = [
             pl.when(empty).then(pl.lit(nothing.get_column(name)).cast(marked.schema[name])).otherwise(pl.col(name)).alias(name)
             for name in self.contents
         ]
-        return marked.with_columns(*filled, (pl.col(SPENT) & ~empty).alias(SPENT))
+        return marked.with_columns_seq(*filled, (pl.col(SPENT) & ~empty).alias(SPENT))
 
     def _outgrown(self, marked: pl.DataFrame, time: EpochTime) -> pl.DataFrame:
         """Mark the windows whose panes are retracted: those that fire, and open ones with a pane whose end has passed.
@@ -133,10 +133,10 @@ class Emission:
         at once.
         """
         if not self.grows:
-            return marked.with_columns(pl.col(_FIRES).alias(_AGAIN))
+            return marked.with_columns_seq(pl.col(_FIRES).alias(_AGAIN))
         outgrown = (pl.col(STOP) > time.after) & (_earliest_end() <= time.after).fill_null(False)
         fires = pl.col(_FIRES) | outgrown if self._early else pl.col(_FIRES)
-        return marked.with_columns(fires.alias(_FIRES), (pl.col(_FIRES) | outgrown).alias(_AGAIN))
+        return marked.with_columns_seq(fires.alias(_FIRES), (pl.col(_FIRES) | outgrown).alias(_AGAIN))
 
     def _kept(self, marked: pl.DataFrame, present: pl.Expr, time: EpochTime) -> pl.DataFrame:
         gone_out = pl.col(_FIRES) & present
@@ -144,16 +144,16 @@ class Emission:
         if self._remembers:
             said = pl.concat_list(pl.struct(START, STOP, LAST, PANES, _PANE, *self.contents))
             given = pl.when(gone_out).then(said).when(pl.col(_AGAIN)).then(pl.lit([], marked.schema[GIVEN])).otherwise(pl.col(GIVEN))
-            kept = kept.with_columns(given.alias(GIVEN))
+            kept = kept.with_columns_seq(given.alias(GIVEN))
         if self.trigger.mode == DISCARDING:
             spent = pl.col(SPENT) | pl.col(_FIRES)
             emptied = [pl.when(~spent).then(pl.col(name)).alias(name) for name in self.contents]
-            kept = kept.with_columns(*emptied, spent.alias(SPENT))
+            kept = kept.with_columns_seq(*emptied, spent.alias(SPENT))
         counted = pl.col(PANES) + gone_out.cast(pl.Int32)
         fresh = pl.when(pl.col(_FIRES)).then(0).otherwise(pl.col(FRESH))
         # The marks decide both, so the order in which columns change does not matter.
-        book = marked.select(counted.alias(PANES), fresh.alias(FRESH))
-        return kept.with_columns(*book.get_columns(), self._due(time).alias(DUE)).select(*self.columns, DUE)
+        book = marked.select_seq(counted.alias(PANES), fresh.alias(FRESH))
+        return kept.with_columns_seq(*book.get_columns(), self._due(time).alias(DUE)).select_seq(*self.columns, DUE)
 
     def _due(self, time: EpochTime) -> pl.Expr:
         open_until = pl.min_horizontal(STOP, _earliest_end()) if self.grows and self._remembers and self._early else pl.col(STOP)
@@ -194,7 +194,7 @@ class Emission:
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
         moment = pl.Datetime("us", "UTC")
         endless = pl.col(STOP) >= END
-        return windows.select(
+        return windows.select_seq(
             *self.by,
             pl.when(pl.col(START) > BEGINNING).then(pl.col(START)).cast(moment).alias("window_start"),
             pl.when(~endless).then(pl.col(STOP)).cast(moment).alias("window_end"),
@@ -208,9 +208,9 @@ class Emission:
 def _of_no_records(aggregates: Sequence[EvaluatedCall], arguments: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
     """One row of accumulators, as of a record that every aggregate filters out."""
     kinds = {**dict(arguments), TIME: pl.Int64(), _TRUE: pl.Boolean()}
-    record = pl.DataFrame(schema=kinds).clear(1).with_columns(pl.lit(0, pl.Int64).alias(TIME), pl.lit(False).alias(_TRUE))
+    record = pl.DataFrame(schema=kinds).clear(1).with_columns_seq(pl.lit(0, pl.Int64).alias(TIME), pl.lit(False).alias(_TRUE))
     made = partial(record, (_TRUE,), [replace(aggregate, filter=_TRUE) for aggregate in aggregates])
-    return made.with_columns(pl.lit(0, made.schema[ROWS]).alias(ROWS))
+    return made.with_columns_seq(pl.lit(0, made.schema[ROWS]).alias(ROWS))
 
 
 def _earliest_end() -> pl.Expr:

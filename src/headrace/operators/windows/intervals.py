@@ -40,15 +40,15 @@ class IntervalSpec:
         bad = None
         if start.null_count():
             known = start.is_not_null()
-            bad = records.filter(~known).with_columns(pl.lit("no window contains its time").alias(REASON))
+            bad = records.filter(~known).with_columns_seq(pl.lit("no window contains its time").alias(REASON))
             records, times, start, stop = records.filter(known), times.filter(known), start.filter(known), stop.filter(known)
         is_late = stop + self.emission.until <= time.before
         late = None
         if is_late.any():
-            late = records.with_columns(start.alias(START), stop.alias(STOP)).filter(is_late)
+            late = records.with_columns_seq(start.alias(START), stop.alias(STOP)).filter(is_late)
             records, times = records.filter(~is_late), times.filter(~is_late)
         missed = self.layout.partly_closed(times, time.before - self.emission.until)
-        cells = records.with_columns(self.layout.cells(times).alias(CELL))
+        cells = records.with_columns_seq(self.layout.cells(times).alias(CELL))
         extra = {FRESH: pl.len().cast(pl.Int64), LAST: pl.col(TIME).max()}
         return Entered(partial(cells, (CELL, *self.by), self.emission.aggregates, extra), records.height, late, bad, partly_late=missed)
 
@@ -72,7 +72,7 @@ class Intervals(OneState[KeyedState]):
         parts = [self._opened(arrived, time)] if arrived.rows else []
         old = self._touched(parts, time)
         if old is not None:
-            parts.append(old.select(self._emission.columns))
+            parts.append(old.select_seq(self._emission.columns))
         parts = [part for part in parts if not part.is_empty()]
         if not parts:
             return Outcome()
@@ -89,7 +89,7 @@ class Intervals(OneState[KeyedState]):
 
     def _touched(self, fresh: list[pl.DataFrame], time: EpochTime) -> pl.DataFrame | None:
         """The kept windows that have new records, are due, or may fire when all are asked."""
-        found = [self._state.find(part.select(self._key)) for part in fresh]
+        found = [self._state.find(part.select_seq(self._key)) for part in fresh]
         found.append(self._state.reached("due", time.after))
         if self._emission.looks_at_all(time):
             found.append(self._state.reached("news", NEWS))
@@ -97,10 +97,10 @@ class Intervals(OneState[KeyedState]):
         return pl.concat(rows).unique(subset=self._key, maintain_order=True) if rows else None
 
     def _keep(self, kept: pl.DataFrame, old: pl.DataFrame | None, store: Store) -> None:
-        rows = kept.select(*self._emission.columns, DUE, pl.lit(False).alias(GONE))
+        rows = kept.select_seq(*self._emission.columns, DUE, pl.lit(False).alias(GONE))
         if old is not None:
             over = old.join(rows, on=self._key, how="anti", nulls_equal=True)
-            rows = pl.concat([rows, over.with_columns(pl.lit(True).alias(GONE)).select(rows.columns)])
+            rows = pl.concat([rows, over.with_columns_seq(pl.lit(True).alias(GONE)).select_seq(rows.columns)])
         self._state.put(rows, store)
 
 

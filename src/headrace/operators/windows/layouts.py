@@ -58,7 +58,7 @@ class Apart:
 
     def spread(self, partial: pl.DataFrame) -> pl.DataFrame:
         start, stop = self.bounds(partial.get_column(CELL))
-        return partial.drop(CELL).with_columns(start.alias(START), stop.alias(STOP))
+        return partial.drop(CELL).with_columns_seq(start.alias(START), stop.alias(STOP))
 
     def closing(self, moment: int) -> int:
         end = self.bounds(pl.Series([moment], dtype=pl.Int64))[1].item()
@@ -89,8 +89,8 @@ class Regular:
     def spread(self, partial: pl.DataFrame) -> pl.DataFrame:
         last = (pl.col(CELL) - self.offset).floordiv(self.hop) * self.hop + self.offset
         first = ((pl.col(CELL) - self.offset - self.size).floordiv(self.hop) + 1) * self.hop + self.offset
-        windows = partial.with_columns(pl.int_ranges(first, last + 1, self.hop).alias(START)).explode(START)
-        return windows.drop(CELL).with_columns((pl.col(START) + self.size).alias(STOP))
+        windows = partial.with_columns_seq(pl.int_ranges(first, last + 1, self.hop).alias(START)).explode(START)
+        return windows.drop(CELL).with_columns_seq((pl.col(START) + self.size).alias(STOP))
 
     def closing(self, moment: int) -> int:
         return (moment - self.offset) // self.hop * self.hop + self.offset + self.size
@@ -127,7 +127,7 @@ class ByFunction(Apart):
         known = pl.DataFrame({"time": distinct, START: start, STOP: stop})
         # A window that does not contain its time is none; numpy's NaT is the smallest number.
         holds = (pl.col(START) <= pl.col("time")) & (pl.col("time") < pl.col(STOP)) & (pl.col(START) >= FIRST) & (pl.col(STOP) <= LAST)
-        known = known.with_columns(pl.when(holds).then(pl.col(name)).alias(name) for name in (START, STOP))
+        known = known.with_columns_seq(pl.when(holds).then(pl.col(name)).alias(name) for name in (START, STOP))
         found = pl.DataFrame({"time": times}).join(known, on="time", how="left", maintain_order="left")
         return found.get_column(START), found.get_column(STOP)
 

@@ -63,12 +63,12 @@ class WindowSpec:
         """Partial results of records by pane and key."""
         late = None
         # If the earliest record is not late, none is.
-        if records.select(pl.col(TIME).min()).select(self.is_late(time)).item():
-            is_late = records.select(self.is_late(time).alias("late")).get_column("late")
+        if records.select_seq(pl.col(TIME).min()).select_seq(self.is_late(time)).item():
+            is_late = records.select_seq(self.is_late(time).alias("late")).get_column("late")
             end = self.last_end_of(pl.col(TIME))
-            late = records.filter(is_late).with_columns((end - self.size).alias(START), end.alias(STOP))
+            late = records.filter(is_late).with_columns_seq((end - self.size).alias(START), end.alias(STOP))
             records = records.filter(~is_late)
-        panes = records.with_columns(self.pane_of(pl.col(TIME)).alias(PANE))
+        panes = records.with_columns_seq(self.pane_of(pl.col(TIME)).alias(PANE))
         missed = Regular(self.size, self.hop, self.offset).partly_closed(records.get_column(TIME), time.before - self.until)
         return Entered(partial(panes, (PANE, *self.by), self.aggregates), records.height, late, partly_late=missed)
 
@@ -156,7 +156,7 @@ class Windows(SeveralStates):
         revised = self._revise(window, added, end)
         results = []
         if before:
-            numbers = revised.select(*self._spec.by, (pl.col(REVISION) - 1).alias(REVISION), WAS)
+            numbers = revised.select_seq(*self._spec.by, (pl.col(REVISION) - 1).alias(REVISION), WAS)
             old = _matched(present(before[0][1]), numbers, list(self._spec.by))
             results.append(changes.retracted(self._finish(old, start, pl.col(WAS), pl.col(REVISION))))
         return [*results, changes.added(self._finish(present(revised), start, pl.lit("late"), pl.col(REVISION)))]
@@ -164,8 +164,8 @@ class Windows(SeveralStates):
     def _revise(self, window: pl.DataFrame, added: pl.DataFrame, end: int) -> pl.DataFrame:
         """Number the corrections of a window."""
         by = list(self._spec.by)
-        count = _matched(window, added.select(*by, pl.col(ROWS).alias("_added")), by)
-        return self._revisions.numbered(count.with_columns(pl.lit(end).alias(AT), (pl.col(ROWS) > pl.col("_added")).alias(HAD)))
+        count = _matched(window, added.select_seq(*by, pl.col(ROWS).alias("_added")), by)
+        return self._revisions.numbered(count.with_columns_seq(pl.lit(end).alias(AT), (pl.col(ROWS) > pl.col("_added")).alias(HAD)))
 
     def _ends(self, after: int, upto: int, panes: tuple[int, int]) -> list[int]:
         """The ends of windows in (after, upto] that can contain one of the panes from the lowest to the highest."""
@@ -178,7 +178,7 @@ class Windows(SeveralStates):
     def _finish(self, window: pl.DataFrame, start: pl.Expr, kind: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
         spec = self._spec
         end = start + spec.size
-        return window.select(
+        return window.select_seq(
             *spec.by,
             start.cast(pl.Datetime("us", "UTC")).alias("window_start"),
             end.cast(pl.Datetime("us", "UTC")).alias("window_end"),

@@ -34,7 +34,7 @@ class ClockedSpec:
         return self.spec.by
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
-        return self.spec.enter(records.with_columns(pl.lit(time.clock, pl.Int64).alias(TIME)), by_clock(time))
+        return self.spec.enter(records.with_columns_seq(pl.lit(time.clock, pl.Int64).alias(TIME)), by_clock(time))
 
     def closing(self, moment: int) -> int:
         """There is no event time to wait for."""

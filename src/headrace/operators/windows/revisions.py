@@ -46,17 +46,17 @@ class Revisions:
 
     def numbered(self, corrected: pl.DataFrame) -> pl.DataFrame:
         """Number the new panes of results, of which `_had` says whether they already have one; the first has the number zero."""
-        low, high = corrected.select(low=pl.col(AT).min(), high=pl.col(AT).max()).row(0)
+        low, high = corrected.select_seq(low=pl.col(AT).min(), high=pl.col(AT).max()).row(0)
         known = self._counts.between(low, high + 1)
         if known is None:
-            known = corrected.select(*self._place, pl.lit(0, pl.Int32).alias(REVISION)).clear()
+            known = corrected.select_seq(*self._place, pl.lit(0, pl.Int32).alias(REVISION)).clear()
         found = key_join(corrected, known, self._place, "left", nulls_equal=True)
         silent = pl.any_horizontal(pl.lit(False), *((pl.col(AT) > after) & (pl.col(AT) <= upto) for after, upto in self._idle))
         first = pl.when(silent).then(pl.lit("idle")).otherwise(pl.lit("on-time"))
         was = pl.when(pl.col(REVISION).is_not_null()).then(pl.lit("late")).otherwise(first)
         step = pl.col(HAD).cast(pl.Int32)
-        self._counts.add(found.select(*self._place, step.alias(REVISION)))
-        return found.with_columns(was.alias(WAS), pl.col(REVISION).fill_null(0) + step)
+        self._counts.add(found.select_seq(*self._place, step.alias(REVISION)))
+        return found.with_columns_seq(was.alias(WAS), pl.col(REVISION).fill_null(0) + step)
 
     def save(self, limit: int, time: EpochTime, store: Store) -> None:
         """End an epoch: drop results that were due before `limit`."""

@@ -39,7 +39,7 @@ class SessionSpec:
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as small sessions."""
-        doubtful = records.select(self.is_suspect(time).alias("doubtful")).get_column("doubtful")
+        doubtful = records.select_seq(self.is_suspect(time).alias("doubtful")).get_column("doubtful")
         suspects = None
         if doubtful.any():
             suspects, records = records.filter(doubtful), records.filter(~doubtful)
@@ -49,7 +49,7 @@ class SessionSpec:
 
     def bounded(self, records: pl.DataFrame) -> pl.DataFrame:
         """Each record as a session of its own."""
-        return records.with_columns(pl.col(TIME).alias(START), (pl.col(TIME) + self.gap).alias(STOP))
+        return records.with_columns_seq(pl.col(TIME).alias(START), (pl.col(TIME) + self.gap).alias(STOP))
 
     def is_suspect(self, time: EpochTime) -> pl.Expr:
         """Whether a record is late unless it joins a session that is still kept; only the state can tell."""
@@ -91,7 +91,7 @@ class Sessions(OneState[KeyedState]):
         return self._outcome(results, lost, doubtful)
 
     def _opened(self, small: pl.DataFrame, suspects: pl.Expr) -> pl.DataFrame:
-        marked = small.with_columns(pl.lit(False).alias(_OLD), suspects.alias(_SUSPECT))
+        marked = small.with_columns_seq(pl.lit(False).alias(_OLD), suspects.alias(_SUSPECT))
         return self._emission.opened(marked, _OLD, _SUSPECT)
 
     def _touched(self, fresh: list[pl.DataFrame], time: EpochTime) -> pl.DataFrame | None:
@@ -100,13 +100,13 @@ class Sessions(OneState[KeyedState]):
         if self._emission.looks_at_all(time):
             found.append(self._state.reached("news", NEWS))
         if fresh:
-            found.append(self._state.find(pl.concat([frame.select(self._by) for frame in fresh]).unique()))
+            found.append(self._state.find(pl.concat([frame.select_seq(self._by) for frame in fresh]).unique()))
         rows = [part for part in found if part is not None]
         if not rows:
             return None
         keys = pl.concat(rows).unique(subset=self._by, maintain_order=True)
-        sessions = keys.select(*self._by, _SESSIONS).explode(_SESSIONS).unnest(_SESSIONS).select(self._emission.columns)
-        return sessions.with_columns(pl.lit(True).alias(_OLD), pl.lit([], pl.List(pl.UInt32)).alias(_SUSPECT))
+        sessions = keys.select_seq(*self._by, _SESSIONS).explode(_SESSIONS).unnest(_SESSIONS).select_seq(self._emission.columns)
+        return sessions.with_columns_seq(pl.lit(True).alias(_OLD), pl.lit([], pl.List(pl.UInt32)).alias(_SUSPECT))
 
     def _lost(self, grouped: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The suspect records that joined no kept session, as sessions of their own."""
@@ -120,7 +120,7 @@ class Sessions(OneState[KeyedState]):
             return Outcome(results)
         late = None
         if lost is not None:
-            numbers = lost.select(pl.col(_SUSPECT).alias(_NUMBER), START, STOP).explode(_NUMBER)
+            numbers = lost.select_seq(pl.col(_SUSPECT).alias(_NUMBER), START, STOP).explode(_NUMBER)
             late = doubtful.join(numbers, on=_NUMBER, how="inner", maintain_order="left").drop(_NUMBER)
         count = 0 if late is None else late.height
         return Outcome(results, late, {"taken": doubtful.height, "out": doubtful.height - count, "late": count})
@@ -132,9 +132,9 @@ class Sessions(OneState[KeyedState]):
             pl.col(DUE).min(), pl.struct(parts).alias(_SESSIONS), pl.lit(False).first().alias(GONE), pl.col(FRESH).sum()
         )
         if old is not None:
-            without = old.select(self._by).unique().join(kept, on=self._by, how="anti", nulls_equal=True)
+            without = old.select_seq(self._by).unique().join(kept, on=self._by, how="anti", nulls_equal=True)
             nothing = [pl.lit(None, rows.schema[name]).alias(name) for name in (DUE, _SESSIONS, FRESH)]
-            rows = pl.concat([rows, without.with_columns(*nothing, pl.lit(True).alias(GONE)).select(rows.columns)])
+            rows = pl.concat([rows, without.with_columns_seq(*nothing, pl.lit(True).alias(GONE)).select_seq(rows.columns)])
         self._state.put(rows, store)
 
 
@@ -151,7 +151,7 @@ def _grouped(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     floor = other.cast(pl.Int128).cum_sum() * pl.lit(_STRETCH, pl.Int128)
     reach = (floor + pl.col(STOP)).cum_max().shift(1)
     begins = (floor + pl.col(START) >= reach).fill_null(True)
-    return ordered.with_columns(begins.cum_sum().alias(_GROUP))
+    return ordered.with_columns_seq(begins.cum_sum().alias(_GROUP))
 
 
 @windowed.register

@@ -45,7 +45,7 @@ class SlidingSpec:
         is_late = records.get_column(TIME) < time.before - self.until - self.length
         late = None
         if is_late.any():
-            late = records.filter(is_late).with_columns((pl.col(TIME) - self.length).alias(START), pl.col(TIME).alias(STOP))
+            late = records.filter(is_late).with_columns_seq((pl.col(TIME) - self.length).alias(START), pl.col(TIME).alias(STOP))
             records = records.filter(~is_late)
         # Their own window is closed, but the windows of later events are not.
         behind = int((records.get_column(TIME) < time.before - self.until).sum())
@@ -64,7 +64,7 @@ class SlidingSpec:
 
     def windows_of(self, due: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         """The contents of the windows of some events only, among all events of their keys: each event is paired with those windows."""
-        ends = due.select(*self.by, pl.col(TIME).alias(_END))
+        ends = due.select_seq(*self.by, pl.col(TIME).alias(_END))
         pairs = key_join(events.sort(*self.by, TIME), ends, self.by, nulls_equal=True)
         behind = pairs.get_column(_END) - pairs.get_column(TIME)
         inside = pairs.filter(behind.is_between(0, self.length)).drop(TIME).rename({_END: TIME})
@@ -113,7 +113,7 @@ class Slides(SeveralStates):
         leaving = self._events.between(time.before - shift, time.after - shift) if self._totals.invertible else None
         known = due if due is not None else leaving
         if known is not None and self._totals.suit(known):
-            gone = known.clear() if leaving is None else leaving.with_columns(pl.col(TIME) + shift)
+            gone = known.clear() if leaving is None else leaving.with_columns_seq(pl.col(TIME) + shift)
             windows, unknown = self._totals.advance(known.clear() if due is None else due, gone, store)
             if unknown.height:
                 summed = self._summed(unknown, time).join(unknown, on=self._place, how="semi", nulls_equal=True)
@@ -150,24 +150,24 @@ class Slides(SeveralStates):
 
     def _stretch(self, late: pl.DataFrame, time: EpochTime) -> pl.DataFrame | None:
         """The events in already emitted windows that may contain late events of their key."""
-        low, high = late.select(low=pl.col(TIME).min(), high=pl.col(TIME).max()).row(0)
+        low, high = late.select_seq(low=pl.col(TIME).min(), high=pl.col(TIME).max()).row(0)
         events = self._events.between(low - self._spec.length, min(high + self._spec.length + 1, time.before))
         return None if events is None else self._of(events, late)
 
     def _correct(self, late: pl.DataFrame, before: pl.DataFrame | None, time: EpochTime) -> list[pl.DataFrame]:
         now = self._stretch(late, time)
         assert now is not None
-        news = late.select(*self._place, pl.lit(1).alias(_NEWS))
-        marked = key_join(now, news, self._place, "left", nulls_equal=True).with_columns(pl.col(_NEWS).fill_null(0))
+        news = late.select_seq(*self._place, pl.lit(1).alias(_NEWS))
+        marked = key_join(now, news, self._place, "left", nulls_equal=True).with_columns_seq(pl.col(_NEWS).fill_null(0))
         is_open = pl.col(TIME) >= time.before - self._spec.until
         windows = self._spec.windows(marked, **{_NEWS: pl.col(_NEWS).sum()}).filter(is_open & (pl.col(_NEWS) > 0)).drop(_NEWS)
         old = windows.clear() if before is None else self._spec.windows(before)
-        had = old.select(*self._place, pl.lit(True).alias(HAD))
-        windows = key_join(windows, had, self._place, "left", nulls_equal=True).with_columns(pl.col(HAD).fill_null(False))
+        had = old.select_seq(*self._place, pl.lit(True).alias(HAD))
+        windows = key_join(windows, had, self._place, "left", nulls_equal=True).with_columns_seq(pl.col(HAD).fill_null(False))
         if windows.is_empty():
             return []
-        numbered = self._revisions.numbered(windows.with_columns((pl.col(TIME) + 1).alias(AT)))
-        said = numbered.filter(HAD).select(*self._place, REVISION, WAS)
+        numbered = self._revisions.numbered(windows.with_columns_seq((pl.col(TIME) + 1).alias(AT)))
+        said = numbered.filter(HAD).select_seq(*self._place, REVISION, WAS)
         gone = key_join(old, said, self._place, nulls_equal=True)
         results = [retracted(self._finish(gone, pl.col(WAS), pl.col(REVISION) - 1))] if gone.height else []
         return [*results, added(self._finish(numbered, pl.lit("late"), pl.col(REVISION)))]
@@ -178,7 +178,7 @@ class Slides(SeveralStates):
 
     def _finish(self, windows: pl.DataFrame, pane: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
         moment = pl.Datetime("us", "UTC")
-        return windows.select(
+        return windows.select_seq(
             *self._by,
             (pl.col(TIME) - self._spec.length).cast(moment).alias("window_start"),
             pl.col(TIME).cast(moment).alias("window_end"),

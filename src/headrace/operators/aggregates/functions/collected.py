@@ -105,7 +105,7 @@ def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame
 def _in_order(a: EvaluatedCall) -> pl.Expr:
     def ordered(lists: pl.Series) -> pl.Series:
         flat = present(lists) if a.signed else flattened(lists.to_frame("items"), ["items"]).unnest("items")
-        return regrouped(lists.to_frame("items"), flat.sort(ROW, _TIME, _VALUE).select(ROW, _VALUE)).get_column(_VALUE)
+        return regrouped(lists.to_frame("items"), flat.sort(ROW, _TIME, _VALUE).select_seq(ROW, _VALUE)).get_column(_VALUE)
 
     return pl.col(a.part("items")).map_batches(ordered, return_dtype=a.kind)
 

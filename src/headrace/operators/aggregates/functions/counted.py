@@ -27,13 +27,13 @@ def condensed(a: EvaluatedCall, frame: pl.DataFrame) -> pl.DataFrame:
     flat = flattened(frame, [name]).unnest(name)
     keys = [column for column in flat.columns if column != TIMES]
     counted = flat.group_by(keys).agg(pl.col(TIMES).sum()).filter(pl.col(TIMES) != 0).sort(ROW)
-    return regrouped(frame, counted.select(ROW, pl.struct(*keys[1:], TIMES).alias(name)))
+    return regrouped(frame, counted.select_seq(ROW, pl.struct(*keys[1:], TIMES).alias(name)))
 
 
 def present(lists: pl.Series) -> pl.DataFrame:
     """The items of lists one by one, each as often as it occurs, with `_row`: the number of its list."""
     flat = flattened(lists.to_frame(ITEMS), [ITEMS]).unnest(ITEMS).filter(pl.col(TIMES) > 0)
-    return flat.select(pl.exclude(TIMES).repeat_by(TIMES).explode())
+    return flat.select_seq(pl.exclude(TIMES).repeat_by(TIMES).explode())
 
 
 def revocable(function: Function, *, timed: bool = False) -> Function:
@@ -62,7 +62,7 @@ def revocable(function: Function, *, timed: bool = False) -> Function:
             parts = present(lists).group_by(ROW).agg(column.alias(name) for name, column in function.partial(plain).items())
             if function.condense is not None:
                 parts = function.condense(plain, parts, True)
-            found = parts.select(ROW, function.finish(plain).cast(a.kind).alias(_VALUE))
+            found = parts.select_seq(ROW, function.finish(plain).cast(a.kind).alias(_VALUE))
             rows = pl.DataFrame({ROW: np.arange(len(lists), dtype=np.uint64)})
             return rows.join(found, on=ROW, how="left", maintain_order="left").get_column(_VALUE)
 

@@ -78,9 +78,9 @@ def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame
     # For records every count is known.
     estimates = chosen.get_column(counts).to_numpy() if raw else sketch.counts(cells)
     heavy = estimates >= _share(a) * total[chosen.get_column(ROW).to_numpy()]
-    candidates = chosen.filter(heavy).with_columns(pl.lit(0, pl.Int64).alias(counts))
+    candidates = chosen.filter(heavy).with_columns_seq(pl.lit(0, pl.Int64).alias(counts))
     kept = pl.concat([flat.filter(~many[rows]), candidates]).sort(ROW)
-    return regrouped(frame, kept).with_columns(sketch.columns(a, len(frame)))
+    return regrouped(frame, kept).with_columns_seq(sketch.columns(a, len(frame)))
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def _finish(a: EvaluatedCall) -> pl.Expr:
         rows = flat.get_column(ROW).to_numpy().astype(np.int64)
         counts = np.where(flat.get_column(names[1]).to_numpy() > 0, flat.get_column(names[1]).to_numpy(), sketched)
         heavy = counts >= _share(a) * frame.get_column(names[4]).to_numpy()[rows]
-        pairs = flat.select(ROW, pl.col(names[0]).alias("item"), pl.Series("count", counts)).filter(heavy)
+        pairs = flat.select_seq(ROW, pl.col(names[0]).alias("item"), pl.Series("count", counts)).filter(heavy)
         pairs = pairs.sort(ROW, "count", "item", descending=[False, True, False])
-        return regrouped(frame, pairs.select(ROW, pl.struct("item", "count").alias("pairs"))).get_column("pairs").cast(a.kind)
+        return regrouped(frame, pairs.select_seq(ROW, pl.struct("item", "count").alias("pairs"))).get_column("pairs").cast(a.kind)
 
     return pl.map_batches(names, found, return_dtype=a.kind)

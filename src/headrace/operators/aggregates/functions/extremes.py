@@ -79,7 +79,9 @@ def several_by_column(least: bool) -> Function:
         # Values decide among equals only, and then few are left.
         flat = flat.filter(_places(flat.get_column(ROW), flat.get_column(_BY)) < a.options[0])
         flat = flat.sort(ROW, _BY, _VALUE, descending=[False, not least, False], nulls_last=True)
-        return regrouped(frame, flat.filter(_places(flat.get_column(ROW)) < a.options[0]).select(ROW, pl.struct(_BY, _VALUE).alias(name)))
+        return regrouped(
+            frame, flat.filter(_places(flat.get_column(ROW)) < a.options[0]).select_seq(ROW, pl.struct(_BY, _VALUE).alias(name))
+        )
 
     def finish(a: EvaluatedCall) -> pl.Expr:
         pairs = pl.col(a.part("pairs"))

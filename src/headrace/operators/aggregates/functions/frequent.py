@@ -39,14 +39,14 @@ def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame
     items, counts, taken = a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)
     flat = summed(flattened(frame, [items, counts]), items, counts)
     room = int(a.options[1])
-    if flat.height > room and flat.select(pl.len().over(ROW).max()).item() > room:
+    if flat.height > room and flat.select_seq(pl.len().over(ROW).max()).item() > room:
         flat = flat.sort(ROW, counts, descending=[False, True])
         next_one = pl.col(counts).slice(room, 1).first().over(ROW).fill_null(0)
-        flat = flat.with_columns(next_one.alias("_next"))
+        flat = flat.with_columns_seq(next_one.alias("_next"))
         lost = np.zeros(len(frame), np.int64)
         lost[flat.get_column(ROW).to_numpy()] = flat.get_column("_next").to_numpy()
-        flat = flat.with_columns(pl.col(counts) - pl.col("_next")).filter(pl.col(counts) > 0).drop("_next")
-        frame = frame.with_columns(pl.col(taken) + pl.Series(lost))
+        flat = flat.with_columns_seq(pl.col(counts) - pl.col("_next")).filter(pl.col(counts) > 0).drop("_next")
+        frame = frame.with_columns_seq(pl.col(taken) + pl.Series(lost))
     return regrouped(frame, flat)
 
 
@@ -64,7 +64,7 @@ def _finish(a: EvaluatedCall) -> pl.Expr:
         rows = flat.get_column(ROW).to_numpy()
         flat = flat.filter(np.arange(len(rows)) - np.searchsorted(rows, rows) < a.options[0])
         taken = frame.get_column(_TAKEN)[flat.get_column(ROW)]
-        pairs = flat.select(ROW, pl.struct(pl.col(_ITEMS).alias("item"), (pl.col(_COUNTS) + taken).alias("count")).alias("pairs"))
+        pairs = flat.select_seq(ROW, pl.struct(pl.col(_ITEMS).alias("item"), (pl.col(_COUNTS) + taken).alias("count")).alias("pairs"))
         return regrouped(frame, pairs).get_column("pairs").cast(kind)
 
     return pl.map_batches([a.part(_ITEMS), a.part(_COUNTS), a.part(_TAKEN)], top, return_dtype=kind)

@@ -26,9 +26,9 @@ def hashes(values: pl.Series) -> np.ndarray:
     if kind.is_nested():
         return _bytes(as_json(values.alias("value").to_frame()).cast(pl.Binary))
     if isinstance(kind, pl.Decimal):
-        digits = values.to_frame("digits").select(unscaled(pl.col("digits")))
+        digits = values.to_frame("digits").select_seq(unscaled(pl.col("digits")))
         high = pl.col("digits").floordiv(number(_LIMB))
-        limbs = digits.select(high.cast(pl.Int64).alias("high"), (pl.col("digits") - high * number(_LIMB)).cast(pl.UInt64).alias("low"))
+        limbs = digits.select_seq(high.cast(pl.Int64).alias("high"), (pl.col("digits") - high * number(_LIMB)).cast(pl.UInt64).alias("low"))
         return mixed(mixed(_words(limbs["high"])) ^ _words(limbs["low"]))
     if kind.is_float():
         # The two zeros are one value, and so is every NaN.

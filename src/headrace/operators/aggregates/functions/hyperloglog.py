@@ -72,7 +72,7 @@ def _highest(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     last = np.append(registers[1:] != registers[:-1], True)[: len(codes)]
     kept = codes[last]
     values = pl.Series(name, (kept & np.uint64((1 << int(width)) - 1)).astype(np.uint32))
-    return frame.with_columns(gathered((kept >> width).astype(np.int64), values, len(frame)))
+    return frame.with_columns_seq(gathered((kept >> width).astype(np.int64), values, len(frame)))
 
 
 def _estimates(lists: pl.Series, bits: int) -> pl.Series:

@@ -39,4 +39,4 @@ def gathered(rows: np.ndarray, values: pl.Series, count: int) -> pl.Series:
 def regrouped(frame: pl.DataFrame, flat: pl.DataFrame) -> pl.DataFrame:
     """The frame with its list columns replaced by the columns of `flat`, which is in the order of `_row`."""
     rows = flat.get_column(ROW).to_numpy().astype(np.int64)
-    return frame.with_columns(gathered(rows, values, len(frame)) for values in flat.drop(ROW))
+    return frame.with_columns_seq(gathered(rows, values, len(frame)) for values in flat.drop(ROW))

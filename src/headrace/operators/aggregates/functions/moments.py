@@ -43,7 +43,7 @@ def _merged(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
     """The count, mean and spread of several groups together, each given as a list."""
     names = [a.part(what) for what in (_COUNT, _MEAN, _SPREAD)]
     if raw or frame.is_empty():
-        return frame if raw else frame.with_columns(pl.col(name).list.first() for name in names)
+        return frame if raw else frame.with_columns_seq(pl.col(name).list.first() for name in names)
     flat = flattened(frame, names)
     count, mean, spread = (flat.get_column(name).fill_null(0).to_numpy() for name in names)
     rows = flat.get_column(ROW).to_numpy()
@@ -55,7 +55,7 @@ def _merged(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame:
         together = near + np.add.reduceat(count * (mean - near[rows]), starts) / total
         apart = np.add.reduceat(spread + np.where(count > 0, count * (mean - together[rows]) ** 2, 0.0), starts)
     found = {_COUNT: total, _MEAN: np.where(total > 0, together, 0.0), _SPREAD: np.where(total > 0, apart, 0.0)}
-    return frame.with_columns(pl.Series(a.part(what), values) for what, values in found.items())
+    return frame.with_columns_seq(pl.Series(a.part(what), values) for what, values in found.items())
 
 
 def _number(a: EvaluatedCall) -> pl.Expr:

@@ -54,7 +54,7 @@ def _condensed(a: EvaluatedCall, frame: pl.DataFrame, raw: bool) -> pl.DataFrame
         level += 1
     kept = regrouped(frame.filter(large), flat.sort(ROW, maintain_order=True).rename({_VALUES: values, _LEVELS: levels}))
     place = pl.arange(pl.len()).filter(large)
-    order = pl.concat([frame.select(pl.arange(pl.len()).filter(~large)), frame.select(place)]).to_series()
+    order = pl.concat([frame.select_seq(pl.arange(pl.len()).filter(~large)), frame.select_seq(place)]).to_series()
     return pl.concat([frame.filter(~large), kept])[order.arg_sort()]
 
 
@@ -67,10 +67,10 @@ def _halved(flat: pl.DataFrame, level: int, room: int) -> pl.DataFrame:
         return flat
     number, size = pl.int_range(pl.len()).over(ROW), pl.len().over(ROW)
     single = (number == size - 1) & (size % 2 == 1)
-    placed = chosen.with_columns(number.alias("_number"), single.alias("_single"), _coin(chosen, level))
-    staying = placed.filter("_single").select(flat.columns)
+    placed = chosen.with_columns_seq(number.alias("_number"), single.alias("_single"), _coin(chosen, level))
+    staying = placed.filter("_single").select_seq(flat.columns)
     promoted = placed.filter(~pl.col("_single") & (pl.col("_number") % 2 == pl.col("_coin")))
-    promoted = promoted.select(flat.columns).with_columns(pl.lit(level + 1, pl.UInt8).alias(_LEVELS))
+    promoted = promoted.select_seq(flat.columns).with_columns_seq(pl.lit(level + 1, pl.UInt8).alias(_LEVELS))
     return pl.concat([flat.filter(~(here & full)), staying, promoted])
 
 
@@ -94,7 +94,7 @@ def _finish(a: EvaluatedCall) -> pl.Expr:
             return found[0]
         known = parts[0].list.len() > 0
         listed = pl.DataFrame(found, [str(place) for place in range(len(found))])
-        return listed.select(pl.when(pl.lit(known)).then(pl.concat_list(pl.all()))).to_series()
+        return listed.select_seq(pl.when(pl.lit(known)).then(pl.concat_list(pl.all()))).to_series()
 
     return pl.map_batches([a.part(_VALUES), a.part(_LEVELS)], chosen, return_dtype=kind)
 
@@ -114,4 +114,4 @@ def _quantile(values: pl.Series, levels: pl.Series, share: float, error: float) 
     rank = np.ones_like(total) if share <= error else total if share >= 1.0 - error else inner
     places = np.searchsorted(upto, before + np.maximum(rank, 1))
     found = flat.get_column(_VALUES)[np.minimum(places, len(upto) - 1)]
-    return found.to_frame("found").select(pl.when(pl.Series(total > 0)).then(pl.col("found"))).to_series()
+    return found.to_frame("found").select_seq(pl.when(pl.Series(total > 0)).then(pl.col("found"))).to_series()

@@ -31,7 +31,7 @@ def rehearse(a: EvaluatedCall, kinds: Mapping[str, pl.DataType], where: str | No
         with _refused(a, step, where):
             groups = groups.group_by(_GROUP).agg(**parts(a))
     with _refused(a, written.finish, where):
-        groups.select(_finish(a))
+        groups.select_seq(_finish(a))
 
 
 @contextmanager

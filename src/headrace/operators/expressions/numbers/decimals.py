@@ -60,10 +60,10 @@ def division(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, lis
     kind = term.kind or BIGINT
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
-        frame = frame.with_columns(pl.when(pl.col("b") != 0).then(pl.col("b")).alias("b"))
+        frame = frame.with_columns_seq(pl.when(pl.col("b") != 0).then(pl.col("b")).alias("b"))
         if term.operation == "/":
             by = as_decimal(kind).scale - scale_one + scale_two
-            return fitting(_quotient(frame.with_columns(rescaled(pl.col("a"), by))), as_decimal(kind))
+            return fitting(_quotient(frame.with_columns_seq(rescaled(pl.col("a"), by))), as_decimal(kind))
         return _remainder(frame, term, scale_one, scale_two)
 
     value = staged(kernel, one, two, dtype=dtype(kind))
@@ -74,33 +74,33 @@ def division(term: Apply, parts: tuple[CompiledTerm, ...]) -> tuple[pl.Expr, lis
 def _remainder(frame: pl.LazyFrame, term: Apply, scale_one: int, scale_two: int) -> pl.LazyFrame:
     scale = max(scale_one, scale_two)
     a, b = pl.col("a"), pl.col("b")
-    frame = frame.with_columns(rescaled(a, scale - scale_one), rescaled(b, scale - scale_two))
-    frame = frame.with_columns(a.truncdiv(b).alias("quotient"))
+    frame = frame.with_columns_seq(rescaled(a, scale - scale_one), rescaled(b, scale - scale_two))
+    frame = frame.with_columns_seq(a.truncdiv(b).alias("quotient"))
     if term.operation == "div":
         # Spark keeps the low 64 bits of a quotient that is larger.
-        return frame.with_columns(pl.col("quotient").cast(pl.Int64, wrap_numerical=True).alias("value"))
-    frame = frame.with_columns((a - pl.col("quotient") * b).alias("value"))
+        return frame.with_columns_seq(pl.col("quotient").cast(pl.Int64, wrap_numerical=True).alias("value"))
+    frame = frame.with_columns_seq((a - pl.col("quotient") * b).alias("value"))
     if term.operation == "pmod":
         lifted = pl.col("value") + b
         again = lifted - lifted.truncdiv(b) * b
-        frame = frame.with_columns(pl.when(pl.col("value") < 0).then(again).otherwise(pl.col("value")).alias("value"))
+        frame = frame.with_columns_seq(pl.when(pl.col("value") < 0).then(again).otherwise(pl.col("value")).alias("value"))
     return fitting(frame, as_decimal(term.kind or BIGINT))
 
 
 def _quotient(frame: pl.LazyFrame) -> pl.LazyFrame:
     """`value`: a / b, rounded half away from zero."""
     a, b, quotient, rest = (pl.col(name) for name in ("a", "b", "quotient", "rest"))
-    frame = frame.with_columns(a.truncdiv(b).alias("quotient"))
-    frame = frame.with_columns((a - quotient * b).abs().alias("rest"))
+    frame = frame.with_columns_seq(a.truncdiv(b).alias("quotient"))
+    frame = frame.with_columns_seq((a - quotient * b).abs().alias("rest"))
     sign = pl.when((a < 0) != (b < 0)).then(number(-1)).otherwise(number(1))
     # rest >= b - rest, and not 2 * rest >= b, which could overflow.
     step = pl.when(rest >= b.abs() - rest).then(sign).otherwise(number(0))
-    return frame.with_columns((quotient + step).alias("value"))
+    return frame.with_columns_seq((quotient + step).alias("value"))
 
 
 def fitting(frame: pl.LazyFrame, kind: pa.Decimal128Type) -> pl.LazyFrame:
     """`value` as the decimal with these digits, null where they do not fit."""
-    return frame.with_columns(fitted(pl.col("value"), kind)[0].alias("value"))
+    return frame.with_columns_seq(fitted(pl.col("value"), kind)[0].alias("value"))
 
 
 def flipped(term: Apply, part: CompiledTerm) -> pl.Expr:
@@ -121,14 +121,14 @@ def shortened(digits: pl.Expr, drop: int, kind: pa.Decimal128Type, to_even: bool
 def without_digits(frame: pl.LazyFrame, drop: int, to_even: bool) -> pl.LazyFrame:
     """`value`: a without its last `drop` digits."""
     if drop > 38:
-        return frame.with_columns((pl.col("a") * number(0)).alias("value"))
+        return frame.with_columns_seq((pl.col("a") * number(0)).alias("value"))
     if not to_even:
-        return _quotient(frame.with_columns(number(10**drop).alias("b")))
+        return _quotient(frame.with_columns_seq(number(10**drop).alias("b")))
     a, quotient, rest = (pl.col(name) for name in ("a", "quotient", "rest"))
-    frame = frame.with_columns(a.truncdiv(number(10**drop)).alias("quotient"))
-    frame = frame.with_columns((a - quotient * number(10**drop)).abs().alias("rest"))
+    frame = frame.with_columns_seq(a.truncdiv(number(10**drop)).alias("quotient"))
+    frame = frame.with_columns_seq((a - quotient * number(10**drop)).abs().alias("rest"))
     odd = (quotient - quotient.truncdiv(number(2)) * number(2)) != 0
     half = number(10**drop // 2)
     sign = pl.when(a < 0).then(number(-1)).otherwise(number(1))
     step = pl.when((rest > half) | ((rest == half) & odd)).then(sign).otherwise(number(0))
-    return frame.with_columns((quotient + step).alias("value"))
+    return frame.with_columns_seq((quotient + step).alias("value"))

@@ -84,7 +84,7 @@ def _decimal(frame: pl.DataFrame, places: int, to_even: bool) -> pl.Series:
     """Column x as decimals with this many places, from the text of its numbers."""
     exact = readings.decimal(pl.col("x").cast(pl.String), _EXACT)
     made = decimals.shortened(decimals.unscaled(exact), _EXACT.scale - places, pa.decimal128(38, places), to_even)
-    return frame.lazy().select(made).collect(engine="in-memory").to_series()
+    return frame.lazy().select_seq(made).collect(engine="in-memory").to_series()
 
 
 def _with_nulls(made: pl.Series, source: pl.Series) -> pl.Series:

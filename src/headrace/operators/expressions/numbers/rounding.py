@@ -26,12 +26,12 @@ def rounded(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
         return decimals.scaled(decimals.unscaled(value), as_decimal(kind))
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
-        frame = decimals.without_digits(frame, scale - after, to_even).with_columns(
+        frame = decimals.without_digits(frame, scale - after, to_even).with_columns_seq(
             decimals.rescaled(pl.col("value"), min(max(0, -after), 38))
         )
         if isinstance(kind, pa.Decimal128Type):
             return decimals.fitting(frame, kind)
-        return frame.with_columns(pl.col("value").cast(dtype(kind), strict=False))
+        return frame.with_columns_seq(pl.col("value").cast(dtype(kind), strict=False))
 
     digits = decimals.unscaled(value) if isinstance(source, pa.Decimal128Type) else value.cast(pl.Int128)
     made = staged(kernel, digits, dtype=dtype(kind))

@@ -66,16 +66,16 @@ def _floating(text: pl.Expr, target: Kind) -> pl.Expr:
 
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         bare, digits, word = pl.col("a"), pl.col("a").str.replace(r"[dDfF]$", ""), pl.col("word")
-        frame = frame.with_columns(bare.str.strip_chars(_BLANKS))
+        frame = frame.with_columns_seq(bare.str.strip_chars(_BLANKS))
         read = pl.when(digits.str.contains(_NUMBER)).then(digits).cast(dtype(target), strict=False)
-        frame = frame.with_columns(read.alias("read"), bare.str.to_lowercase().str.replace(r"^\+(inf)", "${1}").alias("word"))
+        frame = frame.with_columns_seq(read.alias("read"), bare.str.to_lowercase().str.replace(r"^\+(inf)", "${1}").alias("word"))
         special = (
             pl.when(word.is_in(["inf", "infinity"])).then(float("inf"))
             .when(word.is_in(["-inf", "-infinity"])).then(float("-inf"))
             .when(word.is_in(["nan", "+nan", "-nan"]) & (bare.str.contains("NaN") | (word == "nan"))).then(float("nan"))
             .otherwise(bare.map_batches(_hexadecimal, return_dtype=pl.Float64, is_elementwise=True))
         )  # fmt: skip
-        return frame.with_columns(pl.coalesce("read", special.cast(dtype(target))).alias("value"))
+        return frame.with_columns_seq(pl.coalesce("read", special.cast(dtype(target))).alias("value"))
 
     return staged(kernel, text, dtype=dtype(target))
 
@@ -95,14 +95,18 @@ def decimal(text: pl.Expr, target: pa.Decimal128Type) -> pl.Expr:
     def kernel(frame: pl.LazyFrame) -> pl.LazyFrame:
         bare = pl.col("a").map_batches(_ascii_digits, return_dtype=pl.String, is_elementwise=True).str.strip_chars(_BLANKS)
         groups = pl.when(bare.str.contains(_NUMBER)).then(bare).str.extract_groups(_DECIMAL)
-        frame = frame.select(groups.alias("read")).unnest("read").with_columns(pl.col("2", "3").fill_null(""), pl.col("4").fill_null("0"))
+        frame = (
+            frame.select_seq(groups.alias("read"))
+            .unnest("read")
+            .with_columns_seq(pl.col("2", "3").fill_null(""), pl.col("4").fill_null("0"))
+        )
         digits, power = pl.col("digits"), pl.col("4").str.strip_prefix("+").cast(pl.Int64, strict=False)
-        frame = frame.with_columns(pl.concat_str("2", "3").str.strip_chars_start("0").alias("digits"), power.alias("power"))
+        frame = frame.with_columns_seq(pl.concat_str("2", "3").str.strip_chars_start("0").alias("digits"), power.alias("power"))
         # `keep` digits precede the end of the scale; the next one decides the rounding.
         length, after = digits.str.len_chars().cast(pl.Int64), pl.col("3").str.len_chars().cast(pl.Int64)
         scale = after - pl.col("power")
         real = pl.col("power").is_between(-_INT, _INT) & scale.is_between(-_INT, _INT)
-        frame = frame.with_columns(length.alias("length"), pl.when(real).then(length - scale + target.scale).alias("keep"))
+        frame = frame.with_columns_seq(length.alias("length"), pl.when(real).then(length - scale + target.scale).alias("keep"))
         return _fitted(frame, target)
 
     return staged(kernel, text, dtype=dtype(target))
@@ -120,8 +124,8 @@ def _fitted(frame: pl.LazyFrame, target: pa.Decimal128Type) -> pl.LazyFrame:
     zeros = pl.lit("0" * 39).str.slice(0, (keep - length).clip(0, 39))
     kept = pl.concat_str([pl.lit("0"), digits.str.slice(0, keep.clip(0, 39)), zeros])
     fits = keep.is_not_null() & pl.col("1").is_not_null() & ((keep <= target.precision) | (length == 0))
-    frame = frame.with_columns(pl.when(fits).then(kept).cast(pl.Int128, strict=False).alias("number"))
+    frame = frame.with_columns_seq(pl.when(fits).then(kept).cast(pl.Int128, strict=False).alias("number"))
     rounds = (keep >= 0) & (digits.str.slice(keep.clip(0), 1) >= "5")
-    frame = frame.with_columns((pl.col("number") + rounds.cast(pl.Int128)).alias("number"))
+    frame = frame.with_columns_seq((pl.col("number") + rounds.cast(pl.Int128)).alias("number"))
     sign = pl.when(pl.col("1") == "-").then(decimals.number(-1)).otherwise(decimals.number(1))
-    return frame.with_columns(decimals.fitted(pl.col("number") * sign, target)[0].alias("value"))
+    return frame.with_columns_seq(decimals.fitted(pl.col("number") * sign, target)[0].alias("value"))

@@ -57,9 +57,9 @@ def add_months(days: pl.Expr, months: pl.Expr) -> pl.Expr:
 
 def _add_months(frame: pl.LazyFrame) -> pl.LazyFrame:
     days, total, to_year, to_month = (pl.col(name) for name in ("a", "total", "year", "month"))
-    frame = frame.with_columns(in_cycle(days).alias("in_cycle"))
-    frame = frame.with_columns((year(days) * 12 + pl.col("in_cycle").dt.month().cast(pl.Int64) - 1 + pl.col("b")).alias("total"))
-    frame = frame.with_columns(total.floordiv(12).alias("year"))
-    frame = frame.with_columns((total - to_year * 12 + 1).alias("month"))
+    frame = frame.with_columns_seq(in_cycle(days).alias("in_cycle"))
+    frame = frame.with_columns_seq((year(days) * 12 + pl.col("in_cycle").dt.month().cast(pl.Int64) - 1 + pl.col("b")).alias("total"))
+    frame = frame.with_columns_seq(total.floordiv(12).alias("year"))
+    frame = frame.with_columns_seq((total - to_year * 12 + 1).alias("month"))
     day = pl.min_horizontal(pl.col("in_cycle").dt.day().cast(pl.Int64), days_in_month(to_year, to_month))
-    return frame.with_columns(day.alias("day")).with_columns(days_from_civil(to_year, to_month, pl.col("day")).alias("value"))
+    return frame.with_columns_seq(day.alias("day")).with_columns_seq(days_from_civil(to_year, to_month, pl.col("day")).alias("value"))

@@ -28,20 +28,20 @@ def date(text: pl.Expr) -> pl.Expr:
 
 def _dates(frame: pl.LazyFrame) -> pl.LazyFrame:
     groups = pl.col("a").str.strip_chars(TRIMMED).str.extract_groups(_ascii(DATE_PATTERN))
-    frame = _days(frame.select(groups.alias("groups")).unnest("groups"))
-    return frame.with_columns(pl.col("days").cast(pl.Int32, strict=False).cast(pl.Date).alias("value"))
+    frame = _days(frame.select_seq(groups.alias("groups")).unnest("groups"))
+    return frame.with_columns_seq(pl.col("days").cast(pl.Int32, strict=False).cast(pl.Date).alias("value"))
 
 
 def _days(frame: pl.LazyFrame) -> pl.LazyFrame:
     """`days` since 1970 from the columns 1 (sign), 2 (year), 3 and 4 (month and day); null where there is no such day."""
     year = pl.col("2").cast(pl.Int64, strict=False)
-    frame = frame.with_columns(
+    frame = frame.with_columns_seq(
         pl.when(pl.col("1") == "-").then(-year).otherwise(year).alias("year"),
         *(pl.col(place).fill_null("1").cast(pl.Int64, strict=False).alias(name) for place, name in (("3", "month"), ("4", "day"))),
     )
     year, month, day = pl.col("year"), pl.col("month"), pl.col("day")
     real = month.is_between(1, 12) & (day >= 1) & (day <= calendar.days_in_month(year, month))
-    return frame.with_columns(pl.when(real).then(calendar.days_from_civil(year, month, day)).alias("days"))
+    return frame.with_columns_seq(pl.when(real).then(calendar.days_from_civil(year, month, day)).alias("days"))
 
 
 def timestamp(text: pl.Expr) -> pl.Expr:
@@ -74,14 +74,14 @@ def _any_form(text: pl.Series) -> pl.Series:
 
 def _local(frame: pl.LazyFrame) -> pl.LazyFrame:
     """`local`: microseconds since 1970 as shown by a clock without a zone, and the text of the `zone`."""
-    frame = _days(frame.select(pl.col("a").str.extract_groups(_ascii(TIMESTAMP_PATTERN)).alias("groups")).unnest("groups"))
+    frame = _days(frame.select_seq(pl.col("a").str.extract_groups(_ascii(TIMESTAMP_PATTERN)).alias("groups")).unnest("groups"))
     hour, minute, second = (pl.col(name).fill_null("0").cast(pl.Int64, strict=False) for name in "567")
     fraction = pl.concat_str([pl.col("8").fill_null(""), pl.lit("000000")]).str.slice(0, 6).cast(pl.Int64, strict=False)
     real = (hour <= 23) & (minute <= 59) & (second <= 59)
     of_day = ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
     # A year of six digits can be beyond 64 bits, and its zone may bring it back into range.
     local = pl.when(real).then(pl.col("days").cast(pl.Int128) * MICROSECONDS_A_DAY + of_day)
-    return frame.select(local.alias("local"), pl.col("9").alias("zone"))
+    return frame.select_seq(local.alias("local"), pl.col("9").alias("zone"))
 
 
 def _zoned(read: pl.DataFrame) -> pl.Series:
@@ -90,7 +90,7 @@ def _zoned(read: pl.DataFrame) -> pl.Series:
     places = {name: place(name.strip(TRIMMED)) for name in read["zone"].unique().drop_nulls()}
     offsets = {name: found * _SECOND for name, found in places.items() if isinstance(found, int)}
     offset = pl.col("zone").replace_strict(offsets, default=None, return_dtype=pl.Int64)
-    moved = read.select(pl.when(pl.col("zone").is_null()).then(local).otherwise(local - offset).alias("moment")).to_series()
+    moved = read.select_seq(pl.when(pl.col("zone").is_null()).then(local).otherwise(local - offset).alias("moment")).to_series()
     for name, found in places.items():
         if isinstance(found, str):
             rows = (read["zone"] == name).fill_null(False)

@@ -46,12 +46,12 @@ def _months_between(frame: pl.LazyFrame) -> pl.LazyFrame:
     """Whole months from a to b: the last one counts only when its day and time of day have been reached."""
     day = {name: pl.col(f"{name} day") for name in "ab"}
     time = {name: pl.col(name) - day[name] * MICROSECONDS_A_DAY for name in "ab"}
-    frame = frame.with_columns(pl.col(name).floordiv(MICROSECONDS_A_DAY).alias(f"{name} day") for name in "ab")
+    frame = frame.with_columns_seq(pl.col(name).floordiv(MICROSECONDS_A_DAY).alias(f"{name} day") for name in "ab")
     back = (day["b"] > day["a"]) & (time["b"] < time["a"])
     on = (day["b"] < day["a"]) & (time["b"] > time["a"])
-    frame = frame.with_columns(pl.when(back).then(day["b"] - 1).when(on).then(day["b"] + 1).otherwise(day["b"]).alias("b day"))
+    frame = frame.with_columns_seq(pl.when(back).then(day["b"] - 1).when(on).then(day["b"] + 1).otherwise(day["b"]).alias("b day"))
     packed = [_packed(day[name]).alias(name) for name in "ab"]
-    return frame.select(packed).with_columns((pl.col("b") - pl.col("a")).truncdiv(32).alias("value"))
+    return frame.select_seq(packed).with_columns_seq((pl.col("b") - pl.col("a")).truncdiv(32).alias("value"))
 
 
 def _packed(days: pl.Expr) -> pl.Expr:
