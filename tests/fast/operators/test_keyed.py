@@ -10,6 +10,7 @@ import pytest
 
 from headrace.operators.state import keyed
 from headrace.operators.state.blob import decode
+from headrace.operators.state.key_index import Index
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.store import MemoryStore
 from tests.support.examples import seeds
@@ -104,6 +105,24 @@ def test_removed_keys_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> N
         state.put(rows, store)
     assert state.size.rows == 1
     assert sum(len(blob) for blob in store.blobs.values()) < 5_000
+
+
+@pytest.mark.parametrize("kind", [KeyedState, Colliding])
+def test_a_key_that_goes_and_returns_again_and_again_is_found_as_quickly(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    slots = Index.slots
+    monkeypatch.setattr(Index, "slots", lambda self, hashes: looks.append(len(hashes)) or slots(self, hashes))
+    store, state, keys = MemoryStore(), kind("k", ["a"]), pl.DataFrame({"a": range(5)})
+    spent = []
+    for _ in range(50):
+        looks.clear()
+        state.put(keys, store)
+        found = state.find(keys)
+        assert found is not None and sorted(found.get_column("a")) == list(range(5))
+        state.put(keys.with_columns(pl.lit(True).alias(GONE)), store)
+        assert state.find(keys) is None
+        spent.append(sum(looks))
+    assert max(spent[10:]) <= 2 * max(spent[:10])
 
 
 def test_what_is_stored_falls_back_when_most_keys_are_gone() -> None:

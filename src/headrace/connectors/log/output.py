@@ -36,7 +36,7 @@ class LogOutput:
         try:
             stored = log.append_epoch(
                 topic.name,
-                frame.select(wanted).to_arrow(),
+                frame[wanted].to_arrow(),
                 writer=writer.name,
                 epoch=epoch,
                 # The records of a key are always in the same task, and so in the same partition.

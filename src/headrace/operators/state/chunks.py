@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
+from headrace.operators.frames import rows_where
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.store import Store
 
@@ -109,7 +110,8 @@ class Chunks:
                 continue
             frame = self._frames[chunk.name]
             if chunk.low < low or chunk.high >= high:
-                frame = frame.filter(frame.get_column(self._order).is_between(low, high, closed="left"))
+                orders = frame.get_column(self._order).to_numpy()
+                frame = rows_where(frame, (orders >= low) & (orders < high))
             if not frame.is_empty():
                 parts.append(frame)
                 spans.append((max(chunk.low, low), min(chunk.high, high - 1)))
@@ -132,7 +134,8 @@ class Chunks:
             frame = self._frames[chunk.name]
             self._remove(chunk, store)
             if chunk.high >= limit:
-                self._write(frame if chunk.low >= limit else frame.filter(frame.get_column(self._order) >= limit), chunk.level, store)
+                needed = frame if chunk.low >= limit else rows_where(frame, frame.get_column(self._order).to_numpy() >= limit)
+                self._write(needed, chunk.level, store)
         level = 0
         while len(same := [chunk for chunk in self._chunks if chunk.level == level]) >= FAN_IN:
             # In one piece: rows are taken from it again and again, and from many pieces that takes several times as long.

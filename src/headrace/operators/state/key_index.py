@@ -71,9 +71,18 @@ class Index:
         rows[high] = self._small.rows[slots[high] - large]
         return rows
 
+    def are_left(self, slots: np.ndarray) -> np.ndarray:
+        """Whether each slot is there, and its key is gone."""
+        return np.asarray(self.rows_at(slots) == _DEAD)
+
+    def are_free(self, slots: np.ndarray) -> np.ndarray:
+        """Whether each slot has no key."""
+        return np.asarray(self.rows_at(slots) < 0)
+
     def replace(self, slots: np.ndarray, hashes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Point to new rows: in their slots, or in new ones under their hashes. Returns the rows pointed to before."""
         before = self.rows_at(slots)
+        self._dead -= int((before == _DEAD).sum())
         new = slots == ABSENT
         self._set(slots[~new], rows[~new])
         if new.any():

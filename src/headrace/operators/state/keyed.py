@@ -321,20 +321,34 @@ class KeyedState:
         """
         slots = self._index.slots(hashes)
         same, rows = self._same(slots, keys, columns)
-        wrong = np.flatnonzero(~same)
-        moved = False
-        while True:
-            absent = np.flatnonzero(slots == ABSENT)
-            pending = wrong
-            if len(absent) > 1:
-                _, firsts = np.unique(hashes[absent], return_index=True)
-                pending = np.union1d(wrong, np.delete(absent, firsts))
-            if not len(pending):
-                return slots, None if moved else rows
-            moved = True
+        pending = np.flatnonzero(~same)
+        rows = None if len(pending) else rows
+        # The first slot on the way of each key whose own key is gone: a new key takes it, otherwise each one that goes and returns would be
+        # one step farther away each time.
+        left, left_hashes = np.full(len(slots), ABSENT), np.zeros(len(slots), np.uint64)
+        while len(pending):
+            first = pending[(left[pending] == ABSENT) & self._index.are_left(slots[pending])]
+            left[first], left_hashes[first] = slots[first], hashes[first]
             hashes[pending] += np.uint64(1)
             slots[pending] = self._index.slots(hashes[pending])
-            wrong = pending[~self._same(slots[pending], rows_at(keys, pending), self._keys)[0]]
+            pending = pending[~self._same(slots[pending], rows_at(keys, pending), self._keys)[0]]
+        absent = np.flatnonzero(slots == ABSENT)
+        taking = absent[left[absent] != ABSENT]
+        slots[taking], hashes[taking] = left[taking], left_hashes[taking]
+        return slots, None if self._set_apart(hashes, slots, absent) else rows
+
+    def _set_apart(self, hashes: np.ndarray, slots: np.ndarray, absent: np.ndarray) -> bool:
+        """Let each of several new keys have a hash of its own, under which no other one is or is to be stored; whether one had to move."""
+        taken, firsts = np.unique(hashes[absent], return_index=True)
+        pending = np.delete(absent, firsts)
+        moved = len(pending) > 0
+        while len(pending):
+            hashes[pending] += np.uint64(1)
+            slots[pending] = self._index.slots(hashes[pending])
+            free = pending[self._index.are_free(slots[pending]) & ~np.isin(hashes[pending], taken)]
+            more, firsts = np.unique(hashes[free], return_index=True)
+            taken, pending = np.append(taken, more), np.setdiff1d(pending, free[firsts])
+        return moved
 
     def _same(self, slots: np.ndarray, keys: pl.DataFrame, columns: Sequence[str] | None) -> tuple[np.ndarray, pl.DataFrame | None]:
         """Whether each slot is free, or has the same key; and the rows of those that are taken."""
