@@ -89,3 +89,16 @@ def test_code_asks_properties_of_nodes_not_their_classes():
 def _subclasses(kind: type) -> set[type]:
     below = set(kind.__subclasses__())
     return below.union(*map(_subclasses, below))
+
+
+@pytest.mark.parametrize("package", ["operators", "engine"])
+def test_operators_ask_polars_on_one_thread(package):
+    found = []
+    for path in sorted((PACKAGE / package).rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)):
+            asked = call.func
+            # `pl.select` has no other form.
+            of_polars = isinstance(asked, ast.Attribute) and isinstance(asked.value, ast.Name) and asked.value.id == "pl"
+            if isinstance(asked, ast.Attribute) and asked.attr in {"select", "with_columns"} and not of_polars:
+                found.append(f"{path.relative_to(PACKAGE)}:{call.lineno}")
+    assert found == []
