@@ -68,10 +68,15 @@ def _moves(process: int) -> bool:
 
 def _states(process: int) -> set[str]:
     """The states of its threads, in the letters of the kernel; none when it is gone."""
-    found = set()
-    for task in Path(f"/proc/{process}/task").glob("*/stat"):
+    found: set[str] = set()
+    tasks = Path(f"/proc/{process}/task")
+    try:
+        threads = os.listdir(tasks)
+    except OSError:  # the process ended
+        return found
+    for thread in threads:
         try:
-            found.add(task.read_text(encoding="utf-8").rpartition(")")[2].split()[0])
+            found.add((tasks / thread / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0])
         except OSError:  # the thread ended
             continue
     return found
