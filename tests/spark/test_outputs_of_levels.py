@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import headrace as hr
 from headrace.core.settings import Settings
 from headrace.engine.program.compiler import compiled
 from headrace.engine.program.output_stages import output_stages
+from headrace.jobs.directory import JobDirectory
+from headrace.spark.packet_files import EXCHANGE, PacketFiles
 
 pytestmark = pytest.mark.usefixtures("spark")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -46,8 +49,13 @@ def shop(home: Path, quick_rows: int) -> hr.App:
     return app
 
 
-@pytest.mark.parametrize("quick_rows", [0, RECORDS], ids=["several tasks", "one task"])
-def test_a_worker_that_dies_behind_a_level_lets_it_write_nothing_twice(tmp_path: Path, quick_rows: int) -> None:
+@pytest.mark.parametrize(
+    ("quick_rows", "least"), [(0, 0), (0, 1 << 20), (RECORDS, 0)], ids=["several tasks, by files", "several tasks", "one task"]
+)
+def test_a_worker_that_dies_behind_a_level_lets_it_write_nothing_twice(
+    tmp_path: Path, quick_rows: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.spark.query.PacketFiles", partial(PacketFiles, least=least))
     app = shop(tmp_path, quick_rows)
     assert output_stages(compiled(app.plan(), 4)) == {"facts": 1, "counts": 1, "later": 3}
     records = [(f"u{n * n % USERS}", n) for n in range(RECORDS)]
@@ -63,5 +71,6 @@ def test_a_worker_that_dies_behind_a_level_lets_it_write_nothing_twice(tmp_path:
         mine = [row["n"] for row in facts if row["user"] == user]
         assert all(before < after for before, after in pairwise(mine))
     assert {row["user"]: row["seen"] for row in app.read("counts").to_pylist()} == Counter(user for user, _ in records)
+    assert not list((JobDirectory(tmp_path, "shop").checkpoint / EXCHANGE).iterdir())
     counted = {row["step"]: row for row in report.accounting}
     assert counted["facts"]["in"] == counted["clicks"]["in"] == RECORDS

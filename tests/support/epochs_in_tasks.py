@@ -24,12 +24,15 @@ from headrace.spark import wire
 from headrace.spark.counted_rows import task_of
 from headrace.spark.level import Level
 from headrace.spark.loop.whole_epoch import WholeEpoch
+from headrace.spark.packet_files import EXCHANGE, PacketFiles
 from headrace.spark.source import JobReader, Offset
 from headrace.spark.stage import Stage
 from headrace.spark.workers.shard_cache import cached_shards
 from headrace.spark.writing import Written
 
 SHARDS, TASKS = 4, 2
+READERS = "readers"
+"""An epoch whose readers write by themselves."""
 
 
 class EpochsInTasks:
@@ -39,16 +42,21 @@ class EpochsInTasks:
         plan = app.plan()
         create_outputs(app.log, plan, TASKS)
         self.record = Record(f"{app.name}-1", SHARDS, TASKS, "")
-        self._job = job_of(plan, self.record, app.log, until=until, bounds=Bounds(quick=1_000_000))
+        # However small, packets are in files.
+        self._files = PacketFiles(checkpoint / EXCHANGE, least=0)
+        job = job_of(plan, self.record, app.log, until=until, bounds=Bounds(quick=1_000_000))
+        self._job = replace(job, packet_files=self._files)
         self._checkpoint, self._attempts, self._last = checkpoint, 0, ""
         (checkpoint / OFFSETS).mkdir(parents=True, exist_ok=True)
         (checkpoint / QUERY).write_text("{}")
+        self._files.clear()
         self._reader = JobReader(self._job, checkpoint)
         self._reached: Offset = json.loads(json.dumps(self._reader.initialOffset()))
 
     def crash(self, until: str | None = None) -> None:
         """Lose what is in memory; the next run goes on from files."""
         cached_shards.drop(self._job.id)
+        self._files.clear()
         self._job = replace(self._job, generation=self._job.generation + 1, until=until)
         self._reader = JobReader(self._job, self._checkpoint)
 
@@ -62,9 +70,13 @@ class EpochsInTasks:
 
     def run(self, plan: Offset, tasks: str) -> None:
         """Run an epoch in these tasks, and commit it."""
-        plan = {**plan, "tasks": tasks}
+        plan = {**plan, "tasks": "" if tasks == READERS else tasks}
         entry(self._checkpoint, OFFSETS, plan["epoch"] - 1).write_text(f"v1\n{{}}\n{json.dumps(plan)}")
-        if tasks == "one":
+        if tasks == READERS:
+            reader = JobReader(replace(self._job, writes_where_read=True), self._checkpoint)
+            for number, part in enumerate(reader.partitions(self._reached, plan)):
+                assert not self._task(number, partial(reader.read, part))
+        elif tasks == "one":
             known, before = EpochPlan.from_json(plan), EpochPlan.from_json(self._reached)
             with self._task_context(0):
                 WholeEpoch(self._job, self._checkpoint, known.time(before)).run(known.ranges(before), known.limits)
@@ -76,6 +88,7 @@ class EpochsInTasks:
             rows = [batch for number, part in enumerate(parts) for batch in self._task(number, partial(self._reader.read, part))]
             for stage in self._stages(keeps=tasks != "last"):
                 rows = [batch for task in range(TASKS) for batch in self._task(task, partial(stage, _of(rows, task)))]
+        assert not list(self._files.root.iterdir())
         self._reached, self._last = plan, tasks
 
     def _stages(self, *, keeps: bool) -> Iterator[Stage]:

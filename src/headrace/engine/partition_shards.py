@@ -18,6 +18,11 @@ def shards_of_partitions(source: str, partitions: pl.Series, shards: int) -> np.
     return places
 
 
+def shard_of_partition(source: str, partition: int, shards: int) -> int:
+    """The shard of all records of a partition."""
+    return int(shards_of_partitions(source, pl.Series([partition]), shards)[0])
+
+
 @cache
 def _apart(shards: int) -> np.ndarray:
     """All shards, in an order in which neighbors are far apart: a task has shards in a row, and partitions are to be in several tasks.

@@ -18,6 +18,7 @@ from headrace.engine.accounting import Accounting
 from headrace.engine.packet import Packet
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark import wire
+from headrace.spark.packet_files import PacketFiles
 
 _WHY = "the task was canceled, or lost its connection, in the middle of its input: nothing of it is written"
 _HINT = "start the job again; it continues from its last epoch"
@@ -32,11 +33,12 @@ class Outbox:
     """The rows that a task sends on."""
 
     shards: int
+    files: PacketFiles | None = None
     _sent: Counter[int] = field(default_factory=Counter)
 
     def lines(self, packets: Iterable[Packet], accounting: Accounting, time: EpochTime, home: int) -> list[wire.Line]:
         """The output of a stage: its packets, and its counts under the shard `home`."""
-        return self.counted(wire.lines(packets, accounting, time, home))
+        return self.counted(wire.lines(packets, accounting, time, home, self.files))
 
     def counted(self, lines: list[wire.Line]) -> list[wire.Line]:
         self._sent.update(line[0] for line in lines)

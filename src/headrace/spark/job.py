@@ -16,6 +16,7 @@ from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Input
 from headrace.engine.planning.planner import PlannedStream, Planner
 from headrace.plan.watermarks import Watermark
+from headrace.spark.packet_files import PacketFiles
 
 if TYPE_CHECKING:
     # Processes that only plan epochs would otherwise load all operators and their libraries.
@@ -95,6 +96,10 @@ class Job:
     """The first epoch of outputs that begin with a snapshot."""
     quick_rows: int = 0
     """The largest number of records of an epoch that runs in one task; 0 if none does."""
+    writes_where_read: bool = False
+    """Whether readers write by themselves, each in the name of a task, and nothing is sent to other tasks."""
+    packet_files: PacketFiles | None = None
+    """Where large packets are put on their way to another task; None if the shuffle of Spark has them."""
     layout: int = 0
     """The number of the layout of the state; an accepted change of the app makes another layout."""
 

@@ -56,7 +56,7 @@ class Level(Stage):
         for batch in batches:
             inbox.take(batch.to_pylist())
         arrived = inbox.complete(self.shards)
-        writing, outbox = self.begin(), Outbox(self.job.program.shards)
+        writing, outbox = self.begin(), Outbox(self.job.program.shards, self.job.packet_files)
         for rows in arrived.values():
             if made := self.step(rows, writing, outbox):
                 yield wire.batch(made)

@@ -19,7 +19,9 @@ from headrace.spark.evaluation import evaluated
 from headrace.spark.job import Job
 from headrace.spark.level import Level, PlacedLevel
 from headrace.spark.loop.epoch_loop import EpochLoop
+from headrace.spark.packet_files import EXCHANGE, PacketFiles
 from headrace.spark.placement import PLACE, placed
+from headrace.spark.read_shares import may_write_where_read
 from headrace.spark.schema import DDL
 from headrace.spark.session import on_cluster
 from headrace.spark.source import job_source
@@ -33,8 +35,13 @@ _SHARING = "spark.sql.subexpressionElimination.enabled"
 
 def start(spark: SparkSession, job: Job, checkpoint: Path) -> Query:
     """Start a job, or continue it where its checkpoint says it stopped."""
-    if job.quick_rows and _may_be_quick(spark, job.program):
-        return EpochLoop(spark, job, checkpoint).start()
+    job = replace(job, writes_where_read=may_write_where_read(job))
+    if _in_tasks_of_ours(spark, job.program):
+        files = PacketFiles(checkpoint / EXCHANGE)
+        files.clear()
+        job = replace(job, packet_files=files)
+        if job.quick_rows:
+            return EpochLoop(spark, job, checkpoint).start()
     return _query(spark, replace(job, quick_rows=0), checkpoint)
 
 
@@ -61,13 +68,15 @@ def _query(spark: SparkSession, job: Job, checkpoint: Path) -> StreamingQuery:
             raise _refused(program, error) from error
 
 
-def _may_be_quick(spark: SparkSession, program: Program) -> bool:
-    """Whether all of an epoch can run in one task: Spark evaluates no step, and is on this machine."""
+def _in_tasks_of_ours(spark: SparkSession, program: Program) -> bool:
+    """Whether all tasks of an epoch are ours, and on this machine: Spark evaluates no step. Only then can one task do everything."""
     return not program.cuts and not on_cluster(spark)
 
 
 def _stages(spark: SparkSession, rows: DataFrame, job: Job, checkpoint: Path) -> DataFrame:
     """What is left of the rows of the source after all stages of an epoch: nothing."""
+    if job.writes_where_read:
+        return rows
     levels, program = job.program.levels, job.program
     cut_last = any(cut.level == levels for cut in program.cuts.values())
     rows = _cut(spark, rows, job, 0)

@@ -19,7 +19,7 @@ from headrace.engine.planning.epoch_plan import EpochPlan, Range
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.spark.epoch_planning import EpochPlanning
 from headrace.spark.job import Job
-from headrace.spark.read_shares import balanced
+from headrace.spark.read_shares import shares_of
 from headrace.spark.schema import DDL
 
 Offset = dict[str, Any]
@@ -64,7 +64,7 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._journal is not None:
             self._journal.sync(OFFSETS, plan.epoch)
         moment = plan.time(before)
-        shares = balanced(plan.ranges(before), self._job.tasks)
+        shares = shares_of(self._job, plan.ranges(before))
         return [ReaderTask((number, len(shares)), share, moment, plan.limits) for number, share in enumerate(shares)]
 
     def commit(self, end: Offset) -> None:
@@ -76,10 +76,13 @@ class JobReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Only tasks read: a process that plans epochs need not load the readers.
-        from headrace.spark.reading import batch_of
+        from headrace.spark.reading import batch_of, write_where_read
 
         place, ranges, moment, limits = partition.value
-        yield batch_of(self._job, ranges, moment, limits, place)
+        if self._job.writes_where_read:
+            write_where_read(self._job, ranges, moment, limits, place[0])
+        else:
+            yield batch_of(self._job, ranges, moment, limits, place)
 
 
 def job_source(job: Job, checkpoint: Path) -> type[DataSource]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from headrace.engine.accounting import Accounting
 from headrace.engine.packet import Packet
 from headrace.operators.event_time.epoch_time import EpochTime
-from headrace.operators.state.blob import decode, encode
+from headrace.operators.state.blob import encode
+from headrace.spark.packet_files import PacketFiles, taken
 
 SCHEMA = pa.schema([
     ("shard", pa.int32()), ("target", pa.string()), ("kind", pa.string()), ("port", pa.string()), ("epoch", pa.int64()),
@@ -36,9 +37,10 @@ class Fields(Protocol):
 Line = tuple[int, str, str, str, int, int, int, bool, int, int, bytes]
 
 
-def lines(packets: Iterable[Packet], accounting: Accounting, time: EpochTime, home: int) -> list[Line]:
-    """The output of a stage: its packets, and its counts under the shard `home`."""
-    made = [(packet.shard, packet.target, packet.kind, packet.port, encode(part)) for packet in packets for part in _parts(packet.frame)]
+def lines(packets: Iterable[Packet], accounting: Accounting, time: EpochTime, home: int, files: PacketFiles | None) -> list[Line]:
+    """The output of a stage: its packets, the large ones in files if there can be files, and its counts under the shard `home`."""
+    put = encode if files is None else files.put
+    made = [(packet.shard, packet.target, packet.kind, packet.port, put(part)) for packet in packets for part in _parts(packet.frame)]
     counts = accounting.entries()
     if counts:
         made.append((home, COUNTS, "", "", json.dumps(counts).encode()))
@@ -66,7 +68,7 @@ def packets(arrived: Iterable[Fields]) -> Iterator[Packet]:
     """The packets among rows."""
     for row in arrived:
         if not row["target"].startswith("#"):
-            yield Packet(row["target"], row["shard"], decode(row["blob"]), row["kind"], row["port"])
+            yield Packet(row["target"], row["shard"], taken(bytes(row["blob"])), row["kind"], row["port"])
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""Epochs in one task: whatever the order of epochs in one and in several, and wherever one is cut off, everything is as in several."""
+"""Epochs in one task, in several, and of readers that write: whatever their order, and wherever one is cut off, everything is the same."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ import headrace as hr
 from headrace.core import failpoints
 from headrace.core.failpoint_names import FAILPOINTS
 from headrace.engine.planning.quick_epochs import LAST_OF_SEVERAL, ONE, SEVERAL, QuickEpochs
+from headrace.jobs.directory import Record
 from headrace.jobs.facts.accounting import JobAccounting
-from tests.support.epochs_in_tasks import TASKS, EpochsInTasks
+from headrace.jobs.start.assembly import job_of
+from headrace.spark.read_shares import may_write_where_read
+from tests.support.epochs_in_tasks import READERS, SHARDS, TASKS, EpochsInTasks
 from tests.support.examples import seeds
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EPOCHS, ROWS = 8, 40
+SINKS = ("facts", "reasons")
 STEPS = [name for name in FAILPOINTS if name.startswith(("source.read.", "state.", "sink."))]
 
 
@@ -55,6 +59,17 @@ def stateless(home: Path) -> hr.App:
     return app
 
 
+def facts_alone(home: Path, partitions: int = 3) -> hr.App:
+    """No state and no key: what comes of a record stays with its partition, dead letters and what reads them too."""
+    app = hr.App("shop", home=home)
+    columns = "user string, n int, text string, at timestamp"
+    app.log.create_topic("clicks", partitions=partitions, schema=columns, key="user", time="at")
+    clicks = app.stream("clicks", columns, key="user", time="at", watermark=hr.bounded("20 seconds", idle="1 day"))
+    app.sink(clicks.where("cast(text as int) % 2 = 0"), hr.log("facts"), name="facts")
+    app.sink(clicks.dead().select("reason", "offset"), hr.log("reasons"), name="reasons")
+    return app
+
+
 def sent(app: hr.App, random: Random, epoch: int) -> None:
     with app.log.producer(linger=None) as producer:
         for number in range(random.randrange(ROWS)):
@@ -75,7 +90,7 @@ def result(app: hr.App, job: EpochsInTasks) -> dict[str, Any]:
     facts = sorted(rows.pop("facts"), key=lambda row: row["_partition"])
     books = JobAccounting(app.log, app.name, job.record)
     found = {**rows, "totals": books.totals(), "state": books.state(), "epochs": books.epochs().to_dicts()}
-    views = {f"rows of {output.name}": app.read(output.name).to_pylist() for output in app.plan().outputs if output.name != "facts"}
+    views = {f"rows of {output.name}": app.read(output.name).to_pylist() for output in app.plan().outputs if output.name not in SINKS}
     return {"facts": facts, **{name: sorted(map(repr, one)) for name, one in (found | views).items()}}
 
 
@@ -106,7 +121,7 @@ def run(
     return result(app, job)
 
 
-@pytest.mark.parametrize("declare", [declared, stateless])
+@pytest.mark.parametrize("declare", [declared, stateless, facts_alone])
 def test_one_task_does_exactly_what_several_do(tmp_path: Path, declare: Callable[[Path], hr.App]) -> None:
     several, one = (run(tmp_path / str(number), declare, 7, lambda _, tasks=tasks: tasks) for number, tasks in enumerate((SEVERAL, ONE)))
     assert one == several
@@ -142,6 +157,24 @@ def test_any_order_of_one_and_several_tasks_gives_the_same_also_after_crashes(tm
         mixed = run(place / "mixed", declared, seed, chosen.__getitem__, Random(f"crashes {seed}"))
         assert expected["clicks.late"]
         assert mixed == expected
+
+
+def test_readers_that_write_do_exactly_what_other_tasks_do_also_after_crashes_in_either(tmp_path: Path) -> None:
+    for seed in seeds(16):
+        draws, place = Random(f"readers {seed}"), tmp_path / str(seed)
+        expected = run(place / "several", facts_alone, seed, lambda _: SEVERAL)
+        readers = run(place / "readers", facts_alone, seed, lambda _: READERS)
+        # Each attempt of an epoch draws anew, as where partitions were added, or a setting changed, before the job went on.
+        mixed = run(place / "mixed", facts_alone, seed, lambda _, draws=draws: draws.choice([SEVERAL, ONE, READERS]), draws)
+        assert expected["reasons"]
+        assert readers == expected
+        assert mixed == expected
+
+
+def test_readers_write_only_where_every_task_has_partitions_and_nothing_has_to_meet(tmp_path: Path) -> None:
+    apps = (facts_alone(tmp_path / "spread"), facts_alone(tmp_path / "one", partitions=1), stateless(tmp_path / "table"))
+    jobs = [job_of(app.plan(), Record("shop-1", SHARDS, TASKS, ""), app.log, until=None) for app in apps]
+    assert [may_write_where_read(job) for job in jobs] == [True, False, False]
 
 
 def test_a_job_goes_back_to_one_task_when_epochs_stay_small() -> None:

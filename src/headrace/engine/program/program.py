@@ -162,6 +162,12 @@ class Program:
         return self.names.get(operator, StateName(operator))
 
     @property
+    def by_partition(self) -> bool:
+        """Whether all that comes of a record stays with its partition: no step has state, Spark evaluates none, and no output has a
+        key."""
+        return not self.operators and not self.cuts and not any(outlet.key for outlet in self.outlets.values())
+
+    @property
     def levels(self) -> int:
         """The largest number of operators in a row."""
         return max((operator.level for operator in self.operators.values()), default=0)
@@ -181,9 +187,15 @@ class Program:
         `taken_at`."""
         return taken_at > BEGINNING and any(spec.next_end(before) <= min(clock, spec.last_end(taken_at)) for spec in self._clocked)
 
-    def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int) -> Result:
-        """Ingest a batch of a source's records, with their `_partition` and `_offset`; times above `limit` are not believed."""
-        return ingest(Router(self, time, source), self.origins[source], records, limit)
+    def ingest(self, source: str, records: pl.DataFrame, time: EpochTime, limit: int, home: int | None = None) -> Result:
+        """Ingest a batch of a source's records, with their `_partition` and `_offset`; times above `limit` are not believed.
+
+        With `home`, all that comes of them goes to that shard.
+        """
+        result = ingest(Router(self, time, source, home), self.origins[source], records, limit)
+        if home is not None:
+            result.packets = [replace(packet, shard=home) for packet in result.packets]
+        return result
 
     def step(self, place: OperatorShard, packets: Iterable[Packet], time: EpochTime, store: Store) -> Result:
         """Run one shard of an operator on its packets of an epoch, and advance time."""

@@ -26,8 +26,8 @@ from headrace.spark import wire
 from headrace.spark.job import Job
 from headrace.spark.level import Level
 from headrace.spark.placement import PLACE, place_of
-from headrace.spark.read_shares import balanced
-from headrace.spark.reading import batch_of
+from headrace.spark.read_shares import shares_of
+from headrace.spark.reading import batch_of, write_where_read
 from headrace.spark.schema import DDL
 from headrace.spark.stage import Stage, task_number
 from headrace.spark.workers.apart import level_workers, workers_apart
@@ -50,7 +50,7 @@ class SeveralTasks:
 
     def run(self, plan: EpochPlan, before: EpochPlan, *, keeps: bool) -> None:
         """Run the epoch after another one. With `keeps`, workers have the state in memory afterwards."""
-        shares = balanced(plan.ranges(before), self._job.tasks)
+        shares = shares_of(self._job, plan.ranges(before))
         ranges = base64.b64encode(pickle.dumps((shares, plan.time(before), plan.limits))).decode()
         self._spark.sparkContext.setLocalProperty(_RANGES, ranges)
         rows = self._reading.after(self._spark, self._spark.range(0, len(shares), 1, len(shares)))
@@ -74,7 +74,11 @@ class Reading(Stage):
         told = None if context is None else context.getLocalProperty(_RANGES)
         assert told is not None, "a task of Spark that is told its ranges"
         shares, time, limits = pickle.loads(base64.b64decode(told))  # noqa: S301 - the driver of this job wrote it
-        yield batch_of(self._job, shares[task_number()], time, limits, (task_number(), len(shares)))
+        number = task_number()
+        if self._job.writes_where_read:
+            write_where_read(self._job, shares[number], time, limits, number)
+        else:
+            yield batch_of(self._job, shares[number], time, limits, (number, len(shares)))
 
 
 class _Sent:
@@ -94,6 +98,8 @@ class _Sent:
 
 def _levels(job: Job, checkpoint: Path, *, keeps: bool) -> list[_Sent]:
     levels, columns = job.program.levels, [*wire.SCHEMA.names, PLACE]
+    if job.writes_where_read:
+        return []
     if not levels:
         return [_Sent(Written(job, alone=False), columns, None)]
     numbers = range(1, levels + 1)

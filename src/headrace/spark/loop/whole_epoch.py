@@ -33,9 +33,10 @@ class WholeEpoch:
     def run(self, ranges: Sequence[Range], limits: Mapping[str, int]) -> None:
         """Run it on the records of these ranges."""
         settle()
-        read, levels = ingested(self._job, ranges, self._time, limits), self._job.program.levels
-        packets = read.packets
-        self._counts[0].merge(read.accounting)
+        packets, levels = list[Packet](), self._job.program.levels
+        for home, read in ingested(self._job, ranges, self._time, limits).items():
+            packets += read.packets
+            self._counts[task_of(home, self._job.tasks, self._job.program.shards)].merge(read.accounting)
         for number in range(1, levels + 1):
             packets = self._level(Level(self._job, number, self._checkpoint, writes=number == levels), packets, last=number == levels)
         if not levels:
