@@ -53,7 +53,7 @@ class Lane:
     def answer(self, query: str) -> pl.DataFrame:
         app, out = self._app("few"), f"out-{query}"
         QUERIES[query].output(app, self._site(app, "few"), out)
-        self._run(app)
+        self._run(app, query)
         table = app.log.read(out, columns=app.log.topic(out).columns.names) if QUERIES[query].facts else app.read(out)
         found = pl.from_arrow(table)
         assert isinstance(found, pl.DataFrame)
@@ -63,7 +63,7 @@ class Lane:
     def spend(self, query: str, amount: str) -> Spent:
         app = self._app(amount)
         app.sink(QUERIES[query].declare(self._site(app, amount)), Nowhere(), name="nowhere")
-        return self._run(app)
+        return self._run(app, query)
 
     def _app(self, amount: str) -> hr.App:
         return hr.App(f"nexmark-{next(self._numbers)}", settings=replace(self._settings, home=self._inputs.all[amount]))
@@ -71,7 +71,7 @@ class Lane:
     def _site(self, app: hr.App, amount: str) -> Site:
         return Site(app, longest_auction=self._events[amount].longest_auction, partitions=self._cores)
 
-    def _run(self, app: hr.App) -> Spent:
+    def _run(self, app: hr.App, query: str) -> Spent:
         with warnings.catch_warnings():
             # Windows by the wall clock are what one query asks for.
             warnings.simplefilter("ignore", PlanWarning)
@@ -80,6 +80,6 @@ class Lane:
         record = Record(app.name, 2 * self._cores, self._cores, "")
         before, began = cpu_seconds(), time.perf_counter()
         with tempfile.TemporaryDirectory() as checkpoint:
-            job = job_of(plan, record, app.log, until="end", bounds=Bounds(self._rows))
+            job = job_of(plan, record, app.log, until="end", bounds=Bounds(self._rows * QUERIES[query].files_an_epoch))
             spark_query.start(self._spark, job, Path(checkpoint)).awaitTermination()
         return Spent(cpu_seconds() - before, time.perf_counter() - began)

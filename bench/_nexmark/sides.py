@@ -27,15 +27,16 @@ class Spent:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The same kind of events in three amounts: few to compare answers, and two amounts whose difference tells what one event costs."""
+    """The same kind of events in four amounts: few to compare answers; the difference between two others tells what one event costs."""
 
     few: Path
     some: Path
     many: Path
+    more: Path
 
     @property
     def all(self) -> Mapping[str, Path]:
-        return {"few": self.few, "some": self.some, "many": self.many}
+        return {"few": self.few, "some": self.some, "many": self.many, "more": self.more}
 
 
 class Side(Protocol):
@@ -48,5 +49,5 @@ class Side(Protocol):
         ...
 
     def spend(self, query: str, amount: str) -> Spent:
-        """Run a query over `some` or `many` events, and let go of its results."""
+        """Run a query over `some`, `many` or `more` events, and let go of its results."""
         ...

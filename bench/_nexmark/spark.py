@@ -1,4 +1,4 @@
-"""Spark's side of Nexmark: its own SQL over streams of Parquet files, an epoch a file."""
+"""Spark's side of Nexmark: its own SQL over streams of Parquet files, an epoch a file or a few."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from . import files
 from .peer_sql import SPARK, SPARK_UPDATES
+from .queries import QUERIES
 from .sides import Inputs, Refused, Spent
 from .site import COLUMNS
 
@@ -57,8 +58,9 @@ class PlainSpark:
     def _frame(self, query: str, directory: Path) -> DataFrame:
         self._spark.read.parquet(str(files.whole(directory) / "side.parquet")).createOrReplaceTempView("side")
         for view, name in _VIEWS.items():
-            source = self._spark.readStream.schema(COLUMNS[name]).option("maxFilesPerTrigger", 1).parquet(str(files.parts(directory, name)))
-            source.withWatermark("dateTime", "4 seconds").createOrReplaceTempView(view)
+            source = self._spark.readStream.schema(COLUMNS[name]).option("maxFilesPerTrigger", QUERIES[query].files_an_epoch)
+            stream = source.parquet(str(files.parts(directory, name))).withWatermark("dateTime", "4 seconds")
+            stream.createOrReplaceTempView(view)
         return self._spark.sql(SPARK[query].format(side="side", **{view: view for view in _VIEWS}))
 
     def _run(self, query: str, writer: Any) -> None:
