@@ -118,6 +118,17 @@ def test_a_condition_that_cannot_be_computed_is_a_dead_letter(pick: str) -> None
     assert letter["step"] == "a.join.results"
 
 
+@pytest.mark.parametrize("pick", ["all", "last"])
+def test_a_condition_that_is_null_for_every_pair_is_never_true(pick: str) -> None:
+    app = Declaration("null")
+    stream = app.stream("a", "id int, k string, at timestamp", key="k", time="at", watermark=bounded("1s"))
+    app.sink(stream.join_within(stream, on="k", within="5s", how="left", pick=pick, where="null"), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("a", [{"id": 1, "k": "x", "at": at(0)}])
+        driver.end()
+        assert [(row["id"], row["id_right"]) for row in driver.rows("out")] == [(1, None)]
+
+
 def test_what_is_kept_follows_the_stretch_and_falls_back() -> None:
     app, left, right = declared()
     app.sink(left.join_within(right, on="k", within="5s"), LogTopic("out"), name="out")

@@ -140,6 +140,42 @@ def test_a_row_that_a_full_join_cannot_tell_from_one_of_the_other_table_is_a_dea
         assert found["dead_letter"] == 3
 
 
+@pytest.mark.parametrize("how", ["left", "full"])
+def test_a_row_whose_key_is_half_null_is_told_from_one_of_the_other_table_in_a_full_join_by_the_other_half(how: str) -> None:
+    """Its own key is half null, and a row of the other table with the other half is a match of it."""
+    app = Declaration("outer")
+    one, two = app.table("a", "id int, k string", key="id", source=KAFKA), app.table("b", "rid int, k string", key="rid", source=KAFKA)
+    named = app.table("c", "id int, name string", key="id", source=KAFKA)
+    app.view("out", one.join(two, on="k", how=how, ttl=None).join(named, on="id", how="full", ttl=None).select("id, rid, k, name"))
+    with TestDriver(app) as driver:
+        driver.send_all({"a": [{"id": 1, "k": "x"}, {"id": 2, "k": "y"}, {"id": None, "k": "z"}]})
+        driver.send_all({"b": [{"rid": 7, "k": "y"}], "c": [{"id": 1, "name": "one"}, {"id": 3, "name": "three"}]})
+        matched = [[1, None, "x", "one"], [2, 7, "y", None], [3, None, None, "three"]]
+        assert [list(row.values()) for row in driver.rows("out")] == matched
+        driver.remove("b", [{"rid": 7}])
+        driver.remove("c", [{"id": 1}])
+        assert [list(row.values()) for row in driver.rows("out")] == [[1, None, "x", None], [2, None, "y", None], [3, None, None, "three"]]
+        # A null is compared with nothing: this row could not be told from one of the other table.
+        (letter,) = driver.dead_letters("a")
+        assert "id is null" in letter["reason"]
+
+
+def test_a_row_whose_key_tells_it_apart_may_have_a_null_in_what_a_full_join_compares() -> None:
+    app = Declaration("compared")
+    prices = app.table("a", "k string, y int", key="k", source=KAFKA)
+    offers = app.table("b", "id int, k string, x int", key="id", source=KAFKA)
+    app.view("out", prices.join(offers, on={"k": "k", "y": "x"}, how="full", ttl=None))
+    best = offers.group("k", ttl=None).agg(most="max(x)")
+    app.view("best", prices.join(offers, on="k", ttl=None).join(best, on={"k": "k", "y": "most"}, how="full", ttl=None).select("id, k, y"))
+    with TestDriver(app) as driver:
+        driver.send_all(
+            {"a": [{"k": "v", "y": None}, {"k": "w", "y": 2}], "b": [{"id": 1, "k": "v", "x": None}, {"id": 2, "k": "w", "x": 2}]}
+        )
+        assert {tuple(row.values()) for row in driver.rows("out")} == {("v", None, None), ("v", None, 1), ("w", 2, 2)}
+        assert {tuple(row.values()) for row in driver.rows("best")} == {(1, "v", None), (None, "v", None), (2, "w", 2)}
+        assert [driver.dead_letters(stream) for stream in "ab"] == [[], []]
+
+
 def test_what_is_no_number_is_one_key_of_every_step_that_has_a_state() -> None:
     """A single row by a single number: two such frames are merged by polars, not hashed."""
     app = Declaration("steps")

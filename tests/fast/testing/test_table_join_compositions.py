@@ -202,6 +202,22 @@ COMPOSITIONS: Mapping[str, Composition] = {
         """select id, rid, coalesce(j.k, c.k), label from (select id, rid, coalesce(a.k, b.k) as k from a full join b on a.k = b.k) j
            full join c on j.k = c.k""",
     ),
+    "a left join, then a full one by its left key": Composition(
+        lambda t: joined(joined(t.a, t.b, how="left"), t.b.select("rid as id, m as more"), "id", "full").select("id, rid, k, m, more"),
+        """select coalesce(j.id, c.rid), j.rid, k, j.m, c.m from (select id, rid, a.k, m from a left join b on a.k = b.k) j
+           full join (select rid, m from b) c on j.id = c.rid""",
+    ),
+    "a full join, then full ones by each of its keys": Composition(
+        lambda t: joined(
+            joined(joined(t.a, t.b, how="full"), t.b.select("rid as id, m as more"), "id", "full"),
+            t.a.select("id as rid, n as other"),
+            "rid",
+            "full",
+        ).select("id, rid, k, n, more, other"),
+        """select j.id, coalesce(j.rid, d.id), k, j.n, more, d.n from (select coalesce(i.id, c.rid) as id, i.rid, k, n, c.m as more
+           from (select id, rid, coalesce(a.k, b.k) as k, n from a full join b on a.k = b.k) i
+           full join (select rid, m from b) c on i.id = c.rid) j full join (select id, n from a) d on j.rid = d.id""",
+    ),
     "a right join of a right join": Composition(
         lambda t: joined(joined(t.c, t.a, how="right"), t.b, how="right").select("id, rid, k, label"),
         """select id, rid, b.k, label from (select id, a.k, label from c right join a on c.k = a.k) j right join b on j.k = b.k""",

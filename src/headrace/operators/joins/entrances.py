@@ -42,16 +42,28 @@ class AnyRecords:
 
 
 @dataclass(frozen=True)
-class TableChanges:
-    """The changes of a table, whose rows `identity` tells apart.
+class LikeOthers:
+    """Rows that a full join cannot tell from those of the other table, if neither has a match: `all_null` are all null, and one of
+    `any_null` is, if it names some."""
 
-    `named`: rows of both tables may be in a result without a match, so that a row must have a key that is no other's.
-    """
+    all_null: tuple[str, ...]
+    any_null: tuple[str, ...] = ()
+
+    def condition(self) -> pl.Expr:
+        found = [pl.col(name).is_null() for name in self.all_null]
+        if self.any_null:
+            found.append(pl.any_horizontal(pl.col(name).is_null() for name in self.any_null))
+        return pl.all_horizontal(found)
+
+
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of a table, whose rows `identity` tells apart; those that look `like_others` are dead letters."""
 
     by: tuple[str, ...]
     columns: tuple[str, ...]
     identity: tuple[str, ...]
-    named: bool = False
+    like_others: LikeOthers | None = None
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """The net effect of a batch on each row that is co-located by `by`."""
@@ -62,12 +74,11 @@ class TableChanges:
 
     def _told_apart(self, changes: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Changes of rows that have a key, and of those that would look like a row of the other table."""
-        if not self.named:
+        if self.like_others is None:
             return changes, None
-        own = [pl.col(name).is_null() for name in self.identity if name not in self.by]
-        nameless = pl.all_horizontal(own) if own else pl.any_horizontal(pl.col(name).is_null() for name in self.by)
-        found = changes.select_seq(nameless).to_series()
+        found = changes.select_seq(self.like_others.condition()).to_series()
         if not found.any():
             return changes, None
-        reason = pl.lit("its key is null, and in a full join nothing tells it from a row of the other table")
+        parts = " or ".join(self.like_others.any_null) or " and ".join(self.like_others.all_null)
+        reason = pl.lit(f"{parts} is null, and in a full join nothing tells it from a row of the other table")
         return changes.filter(~found), changes.filter(found).with_columns_seq(reason.alias(REASON))

@@ -12,7 +12,7 @@ import polars as pl
 from headrace.operators.changes import ADD, OP, added, as_upserts, retracted
 from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of
 from headrace.operators.event_time.epoch_time import EpochTime
-from headrace.operators.joins.entrances import TableChanges
+from headrace.operators.joins.entrances import LikeOthers, TableChanges
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.key_join import key_join
 from headrace.operators.state.multimap import Multimap
@@ -20,6 +20,7 @@ from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.store import Store
 from headrace.plan.joins.join import LEFT, RIGHT
 from headrace.plan.joins.tables import TableJoin
+from headrace.plan.nodes import Node
 
 _PLACE, _OTHER = "_place", "_other"
 # Whether a key has no row of the other side, before and after an epoch, and by how many rows it has more.
@@ -168,14 +169,34 @@ def _without_equal(gone: pl.DataFrame, come: pl.DataFrame, identity: list[str]) 
     return gone.join(same, on=identity, how="anti", nulls_equal=True), come.join(same, on=identity, how="anti", nulls_equal=True)
 
 
+def _own(side: Node, on: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a table's key that are not compared."""
+    return tuple(name for name in side.keys if name not in on)
+
+
+def _like_others(node: TableJoin, on: tuple[str, ...], side: Node, others: tuple[str, ...]) -> LikeOthers | None:
+    """Which rows of one side of a full join look like one of the other side, if neither has a match; `others` is what `_own` is there.
+
+    Their keys in a result are equal if both have only nulls in what is their own, and the same in what is compared and in the key. If all
+    that is compared is in the key, they would be a match, but for a null.
+    """
+    if not (node.sides.keeps_left and node.sides.keeps_right):
+        return None
+    own = _own(side, on)
+    if own:
+        return LikeOthers(own, on if set(node.sides.left_on) <= set(node.keys) else ())
+    return LikeOthers(side.keys) if others else LikeOthers((), on)
+
+
 @operator_of.register
 def _(node: TableJoin) -> Made:
     sides, shown = node.sides, node.sides.shown
-    left, right = sides.left, sides.right
+    left, right, left_on, right_on = sides.left, sides.right, sides.left_on, sides.right_on
     spec = TableJoinSpec(Pairing.of(sides), left.keys, tuple(shown[name] for name in right.keys), sides.keeps_left, sides.keeps_right)
-    full = sides.keeps_left and sides.keeps_right
+    like_right = _like_others(node, left_on, left, _own(right, right_on))
+    like_left = _like_others(node, right_on, right, _own(left, left_on))
     ports = {
-        LEFT: Port(TableChanges(sides.left_on, tuple(left.columns.names), left.keys, full)),
-        RIGHT: Port(TableChanges(sides.right_on, tuple(right.columns.names), right.keys, full)),
+        LEFT: Port(TableChanges(left_on, tuple(left.columns.names), left.keys, like_right)),
+        RIGHT: Port(TableChanges(right_on, tuple(right.columns.names), right.keys, like_left)),
     }
     return Made(spec, ports)

@@ -123,6 +123,8 @@ def _within(after: StepPlace, within: Within | None, right: Node) -> tuple[timed
 
 def _condition(after: StepPlace, where: str, columns: pa.Schema) -> Typed:
     typed = check(parse(where, after.at), columns)
+    if typed.type is not None and pa.types.is_null(typed.type):
+        return check(parse(f"cast({where} as boolean)", after.at), columns)
     if typed.type is not None and not pa.types.is_boolean(typed.type):
         raise after.refused(f"where={where!r} is {type_name(typed.type)}, not a condition", hint="compare it with something")
     return typed
