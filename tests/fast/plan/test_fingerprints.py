@@ -189,3 +189,14 @@ def test_a_version_is_the_same_after_it_was_written_down() -> None:
     import json
 
     assert compared(Described.of_json(json.loads(json.dumps(found.to_json()))), found).status == "same"
+
+
+def test_expressions_with_hundreds_of_operators_in_a_row_have_a_fingerprint() -> None:
+    def declared(last: int) -> Described:
+        app = Declaration("long")
+        stream = app.stream("a", "id int", key="id")
+        conditions = " or ".join(f"id = {number}" for number in (*range(200), last))
+        app.sink(stream.where(conditions), hr.log("out"), name="out")
+        return described(app.plan())
+
+    assert declared(1) == declared(1) != declared(2)

@@ -230,6 +230,54 @@ def test_all_rows_of_a_match_have_running_measures_and_final_ones_and_leave_out_
     assert rows == [("a", 1, 4, "A", None, 3, 1), ("c", 4, 4, "C", 3, 3, 1), ("a", 1, 3, "A", None, 6, 2), ("c", 3, 3, "C", 5, 6, 2)]
 
 
+def test_an_aggregate_of_a_variable_without_rows_is_that_of_no_rows() -> None:
+    nothing = {
+        "count(B.*)": 0, "count_if(B.value > 0)": 0, "count(distinct B.letter)": 0, "sum(B.value)": None, "max(B.letter)": None,
+        "collect_list(B.value)": [], "array_agg(B.letter)": [], "collect_set(B.value)": [], "max_by(B.letter, B.value)": None,
+    }  # fmt: skip
+    app = Declaration("nothing")
+    stream = letters(app)
+    measures = {f"m{number}": text for number, text in enumerate(nothing)} | {"left": "2 - size(collect_list(B.value))"}
+    for rows in ("one", "all"):
+        found = stream.match(by="key", pattern="A B?", define={"B": "letter = 'b'"}, within="1 minute", rows=rows, measures=measures)
+        app.sink(found, LogTopic(rows), name=rows)
+    with TestDriver(app) as driver:
+        driver.send(
+            "letters", [{"key": key, "letter": letter, "value": n, "at": at(n)} for n, (key, letter) in enumerate(["ja", "ka", "kb"])]
+        )
+        driver.end()
+        for rows in ("one", "all"):
+            alone, *_ = [row for row in driver.rows(rows) if row["key"] == "j"]
+            assert {text: alone[name] for name, text in measures.items()} == {**nothing, measures["left"]: 2}
+        (both,) = [row for row in driver.rows("one") if row["key"] == "k"]
+        assert [both["m0"], both["m5"], both["m6"], both["left"]] == [1, [2], ["b"], 1]
+
+
+def test_aggregates_by_the_order_of_rows_see_those_of_one_time_as_the_match_does() -> None:
+    """Rows of one time are matched by partition and offset."""
+    app = Declaration("tied")
+    measures = {name: f"{name}(A.value)" for name in ("first", "last", "first_value", "last_value", "collect_list")}
+    found = letters(app).match(by="key", pattern="A+", within="1 minute", measures=measures)
+    app.sink(found, LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "letter": "a", "value": value, "at": at(0)} for value in (3, 1, 2)])
+        driver.end()
+        (row,) = driver.rows("out")
+    assert [row[name] for name in measures] == [3, 2, 3, 2, [3, 1, 2]]
+
+
+@pytest.mark.parametrize("options", [{"define": {"A": "null"}}, {"where": "null"}, {"define": {"A": "prev(null) > 0"}}])
+def test_a_condition_that_is_null_for_every_row_is_never_true(options: dict[str, Any]) -> None:
+    app = Declaration("null")
+    stream = letters(app)
+    app.sink(stream.match(by="key", pattern="A", within="1 minute", **options), LogTopic("out"), name="out")
+    app.sink(stream.match(by="key", pattern="B !A", within="1 minute", **options), LogTopic("absent"), name="absent")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "letter": "a", "value": 1, "at": at(0)}])
+        driver.end()
+        assert (driver.rows("out"), len(driver.rows("absent"))) == ([], 0 if "where" in options else 1)
+
+
 def test_matches_are_numbered_until_a_pause() -> None:
     app = Declaration("numbers")
     found = letters(app).match(by="key", pattern="A", within="10 seconds", measures={"no": "match_number()"})

@@ -7,7 +7,7 @@ partitions and restarts cannot change a result; sketches keep to their stated er
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 from polars.dataframe.group_by import GroupBy, RollingGroupBy
@@ -18,12 +18,12 @@ from headrace.operators.aggregates.function import Function
 from headrace.operators.aggregates.functions import collected, countmin, counts, extremes, frequent, hyperloglog, moments, quantiles
 from headrace.operators.aggregates.functions import user_functions as own
 from headrace.operators.aggregates.numbered_groups import NumberedGroups, distinct, doubtful, groups_of
-from headrace.operators.changes import OP
+from headrace.operators.changes import OP, TIME
 
 ROWS = "_rows"
 # Why a result with records could not be computed; null where it was.
 FAULT = "_fault"
-_NUMBER = "_number of group"
+_NUMBER, _TRUE = "_number of group", "_true"
 
 
 def partial(
@@ -81,6 +81,14 @@ def finishes(aggregates: Sequence[EvaluatedCall]) -> list[pl.Expr]:
     faults = [FUNCTIONS[aggregate.function].fault(aggregate) for aggregate in aggregates]
     reasons = [fault for fault in faults if fault is not None]
     return [*values, pl.coalesce(reasons).alias(FAULT)] if reasons else values
+
+
+def of_no_records(aggregates: Sequence[EvaluatedCall], arguments: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
+    """One row of accumulators, as of a record that every aggregate filters out; `arguments` are the columns that they read."""
+    kinds = {**dict(arguments), TIME: pl.Int64(), _TRUE: pl.Boolean()}
+    record = pl.DataFrame(schema=kinds).clear(1).with_columns_seq(pl.lit(0, pl.Int64).alias(TIME), pl.lit(False).alias(_TRUE))
+    made = partial(record, (_TRUE,), [replace(aggregate, filter=_TRUE) for aggregate in aggregates])
+    return made.with_columns_seq(pl.lit(0, made.schema[ROWS]).alias(ROWS))
 
 
 def present(frame: pl.DataFrame) -> pl.DataFrame:

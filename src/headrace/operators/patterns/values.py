@@ -12,7 +12,7 @@ import polars as pl
 from headrace.core.columns.schema import quoted
 from headrace.operators.aggregates.arguments import aggregate_of
 from headrace.operators.aggregates.call import EvaluatedCall
-from headrace.operators.aggregates.partials import FAULT, finishes, partial
+from headrace.operators.aggregates.partials import FAULT, ROWS, finishes, of_no_records, partial
 from headrace.operators.changes import TIME
 from headrace.operators.expressions import Compiled
 from headrace.operators.expressions import compile as compiled_form
@@ -101,6 +101,8 @@ class _Ready:
     kind: pl.DataType | None = None
     aggregate: EvaluatedCall | None = None
     arguments: tuple[tuple[str, Compiled], ...] = ()
+    nothing: pl.Series | None = None
+    """The aggregate of no rows."""
 
     def gathered(self, rows: pl.DataFrame, taken: np.ndarray, places: np.ndarray) -> tuple[pl.Series, pl.Series | None]:
         """The value of one row for each group; null where there is none (-1)."""
@@ -114,22 +116,24 @@ class _Ready:
         return found.get_column("0"), found.get_column("1") if len(shown) > 1 else None
 
     def aggregated(self, rows: pl.DataFrame, owners: np.ndarray, taken: np.ndarray, count: int) -> tuple[pl.Series, pl.Series | None]:
-        """The aggregate of the rows of each group. Groups without rows are as an aggregate of none: 0 for counts, else null."""
+        """The aggregate of the rows of each group, in the order of the match: rows of one time have an order, too."""
         aggregate = self.aggregate
         assert aggregate is not None
+        assert self.nothing is not None
         frame = rows[taken]
         errors = [error for _, one in self.arguments for error in _errors(one)]
         frame = frame.select_seq(
-            TIME,
+            pl.int_range(pl.len(), dtype=pl.Int64).alias(TIME),
             *(_spread(one.value).alias(name) for name, one in self.arguments),
             *(error.alias(f"_error {n}") for n, error in enumerate(errors)),
         ).with_columns_seq(pl.Series(_GROUP, owners))
-        made = partial(frame, (_GROUP,), (aggregate,)).select_seq(_GROUP, *finishes((aggregate,)))
+        made = partial(frame, (_GROUP,), (aggregate,)).select_seq(_GROUP, ROWS, *finishes((aggregate,)))
         wanted = pl.DataFrame({_GROUP: np.arange(count)})
         found = wanted.join(made, on=_GROUP, how="left", maintain_order="left")
         value = found.get_column(aggregate.name)
-        if aggregate.function in ("count", "count_distinct", "approx_count_distinct"):
-            value = value.fill_null(0)
+        if made.height < count and not self.nothing.null_count():
+            known = pl.when(pl.col(ROWS).is_null()).then(pl.lit(self.nothing).first()).otherwise(pl.col(aggregate.name))
+            value = found.select_seq(known.alias(aggregate.name)).to_series()
         faults = [found.get_column(FAULT)] if FAULT in found.columns else []
         for number in range(len(errors)):
             failed = frame.filter(pl.col(f"_error {number}").is_not_null()).unique(_GROUP, keep="first")
@@ -151,7 +155,10 @@ def _ready(value: Value) -> _Ready:
         condition = f"{call.placeholder}.filter"
         arguments[condition] = call.filter
     aggregate = aggregate_of(call, names, condition, signed=False)
-    return _Ready(aggregate=aggregate, arguments=tuple((name, compiled_form(typed)) for name, typed in arguments.items()))
+    kinds = [(name, dtype(typed.type)) for name, typed in arguments.items() if typed.type is not None]
+    nothing = of_no_records((aggregate,), kinds).select_seq(finishes((aggregate,))[0]).to_series()
+    compiled = tuple((name, compiled_form(typed)) for name, typed in arguments.items())
+    return _Ready(aggregate=aggregate, arguments=compiled, nothing=nothing)
 
 
 def _spread(value: pl.Expr) -> pl.Expr:

@@ -6,12 +6,12 @@ It works on frames with one window in each row: key, bounds, accumulators, and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
 from headrace.operators.aggregates.call import EvaluatedCall
-from headrace.operators.aggregates.partials import ROWS, accumulators, finishes, merged, partial
+from headrace.operators.aggregates.partials import ROWS, accumulators, finishes, merged, of_no_records
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
@@ -28,7 +28,7 @@ DUE = "_due"
 # Windows with records that no pane has shown yet, as rows that are due at the moment `NEWS`.
 NEWS = 0
 WITH_NEWS = pl.when(pl.col(FRESH) > 0).then(NEWS)
-_PANE, _FIRES, _AGAIN, _TRUE = "_pane", "_fires", "_again", "_true"
+_PANE, _FIRES, _AGAIN = "_pane", "_fires", "_again"
 # The names of the pane that is emitted when the watermark passes the end of a window.
 ON_TIME = ("on-time", "idle")
 
@@ -119,7 +119,7 @@ class Emission:
         empty = pl.col(SPENT) & pl.col(_FIRES) & pl.col(_PANE).is_in(ON_TIME)
         if not marked.select_seq(empty.any()).item():
             return marked
-        nothing = _of_no_records(self.aggregates, self.arguments)
+        nothing = of_no_records(self.aggregates, self.arguments)
         filled = [
             pl.when(empty).then(pl.lit(nothing.get_column(name)).cast(marked.schema[name])).otherwise(pl.col(name)).alias(name)
             for name in self.contents
@@ -203,14 +203,6 @@ class Emission:
             pl.col(PANES).cast(pl.Int32).alias("revision"),
             pl.when(endless).then(pl.col(LAST)).otherwise(pl.col(STOP) - 1).alias(TIME),
         )
-
-
-def _of_no_records(aggregates: Sequence[EvaluatedCall], arguments: Sequence[tuple[str, pl.DataType]]) -> pl.DataFrame:
-    """One row of accumulators, as of a record that every aggregate filters out."""
-    kinds = {**dict(arguments), TIME: pl.Int64(), _TRUE: pl.Boolean()}
-    record = pl.DataFrame(schema=kinds).clear(1).with_columns_seq(pl.lit(0, pl.Int64).alias(TIME), pl.lit(False).alias(_TRUE))
-    made = partial(record, (_TRUE,), [replace(aggregate, filter=_TRUE) for aggregate in aggregates])
-    return made.with_columns_seq(pl.lit(0, made.schema[ROWS]).alias(ROWS))
 
 
 def _earliest_end() -> pl.Expr:

@@ -49,8 +49,12 @@ class _CanonicalWriter:
     def __init__(self) -> None:
         # A function may refer to itself, and an object to its owner.
         self._open: list[int] = []
+        # Parts of expressions, by their identity.
+        self._texts: dict[int, str] = {}
 
     def written(self, value: Any) -> str:
+        if id(value) in self._texts:
+            return self._texts[id(value)]
         if isinstance(value, enum.Enum):
             return f"{type(value).__qualname__}.{value.name}"
         if isinstance(value, _PLAIN):
@@ -65,6 +69,7 @@ class _CanonicalWriter:
 
     def _compound(self, value: Any) -> str:
         if isinstance(value, Typed):
+            self._write_parts(value.term)
             # Only Spark knows what it evaluates itself; there the text as it was read tells expressions apart.
             return self._listed("expression", [value.term] if value.fused else [value.term, value.expression, value.type])
         if isinstance(value, Expression):
@@ -85,6 +90,19 @@ class _CanonicalWriter:
             return self._callable(value)
         return self._object(value)
 
+    def _write_parts(self, term: Any) -> None:
+        """Write the parts of an expression, the innermost first: one with hundreds of operators in a row is as deep as that."""
+        parts, found = [term], list[Any]()
+        while parts:
+            part = parts.pop()
+            if isinstance(part, list | tuple):
+                parts += part
+            elif _of_expressions(part):
+                found.append(part)
+                parts += [getattr(part, field.name) for field in dataclasses.fields(part)]
+        for part in reversed(found):
+            self._texts[id(part)] = self.written(part)
+
     def _listed(self, kind: str, values: Any) -> str:
         return f"{kind}({', '.join(one if isinstance(one, str) and kind in ('map', 'set') else self.written(one) for one in values)})"
 
@@ -94,8 +112,7 @@ class _CanonicalWriter:
             return self._node(value)
         if dataclasses.is_dataclass(value):
             # Of an expression, what is not compared is where it stands in a text.
-            read = kind.__module__.startswith("headrace.plan.expressions")
-            fields = [field.name for field in dataclasses.fields(value) if field.compare or not read]
+            fields = [field.name for field in dataclasses.fields(value) if field.compare or not _of_expressions(value)]
             return f"{self._class(kind)} {self.written({name: getattr(value, name) for name in fields})}"
         if isinstance(value, np.ndarray):
             return f"array {value.dtype} {value.shape} {value.tobytes().hex() if value.dtype != object else value.tolist()}"
@@ -141,6 +158,10 @@ class _CanonicalWriter:
             constants = constants[1:]
         names = (code.co_names, code.co_argcount, code.co_kwonlyargcount, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         return f"code {code.co_code.hex()} {constants} {names}"
+
+
+def _of_expressions(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and type(value).__module__.startswith("headrace.plan.expressions")
 
 
 def _closure(function: types.FunctionType) -> dict[str, Any]:

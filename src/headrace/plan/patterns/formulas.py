@@ -102,7 +102,9 @@ def parse_condition(text: str, scope: Scope, role: str) -> Formula:
     """Read one that is true or false; `role` names it in errors."""
     formula = parse_formula(text, scope)
     kind = formula.typed.type
-    if kind is not None and not pa.types.is_boolean(kind) and not pa.types.is_null(kind):
+    if kind is not None and pa.types.is_null(kind):
+        return replace(parse_formula(f"cast({text} as boolean)", scope), text=text)
+    if kind is not None and not pa.types.is_boolean(kind):
         raise PlanError(f"{role} {text!r} is {type_name(kind)}, not a condition", hint="compare it with something", where=scope.where)
     return formula
 
