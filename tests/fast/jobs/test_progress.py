@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,16 @@ def test_a_job_says_which_key_is_hot_once_it_may_have_met_one() -> None:
     # Reading them costs, so they are read when there can be news.
     assert asked == [1, 9]
     assert str(progress).endswith("""hot key {"page":"[b]"} 92% of clicks.dedup""")
+
+
+def test_a_run_that_continues_counts_only_its_own_records() -> None:
+    seconds = count(0, 10)
+    before, after = (EpochPlan(epoch, {}, {"clicks": {0: taken}}, {}, 5_000_000) for epoch, taken in ((7, 500), (8, 520)))
+    observer = Observer({}, {}, begins=before, clock=lambda: float(next(seconds)))
+    waits = observer.look()
+    observer.learn({"durationMs": {}, "sources": [{"startOffset": None, "endOffset": json.dumps(after.to_json())}]})
+    moved = observer.look()
+    assert [(progress.taken, progress.rate) for progress in (waits, moved)] == [(0, 0.0), (20, 2.0)]
 
 
 def test_a_job_says_how_far_it_is_behind_in_records_and_seconds_and_which_partition_holds_the_watermark(tmp_path: Path) -> None:

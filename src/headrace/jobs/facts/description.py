@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.core.columns.schema import ddl
 from headrace.core.durations import spelled
+from headrace.core.errors import JobError
 from headrace.core.files.replacing import replace_text
 from headrace.jobs.facts.described_time import plain
 from headrace.plan.explain import explained
@@ -96,12 +97,20 @@ def description_of(plan: Plan) -> JobDescription:
 def read_description(directory: Path) -> JobDescription | None:
     """The description in the directory of a job; None before its first run."""
     try:
-        content: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        text = (directory / FILE).read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    steps = tuple(DescribedStep(**{**step, "reads": tuple(step["reads"])}) for step in content["steps"])
-    outputs = tuple(DescribedOutput(**{**output, "key": tuple(output["key"])}) for output in content["outputs"])
-    return JobDescription(content["app"], steps, outputs, tuple(content.get("alerts", ())))
+    try:
+        content: dict[str, Any] = json.loads(text)
+        steps = tuple(DescribedStep(**{**step, "reads": tuple(step["reads"])}) for step in content["steps"])
+        outputs = tuple(DescribedOutput(**{**output, "key": tuple(output["key"])}) for output in content["outputs"])
+        return JobDescription(content["app"], steps, outputs, tuple(content.get("alerts", ())))
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobError(
+            f"the description of job {directory.name!r} cannot be read: {error}",
+            why="it is damaged, or another version of Headrace wrote it",
+            hint="the next run of the job writes it again",
+        ) from error
 
 
 def _output(output: Output) -> DescribedOutput:

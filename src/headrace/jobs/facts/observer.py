@@ -24,16 +24,17 @@ EVERY = 10.0
 
 
 class Observer:
-    """Reads a job's progress. `hot_keys` and `missed` tell what it has met, and are asked now and then."""
+    """Reads a job's progress. `hot_keys` and `missed` tell what it has met, and are asked now and then; `begins` is the last epoch of
+    earlier runs."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is read, and who is asked about the rest
         self, inputs: Mapping[str, Input], rules: Mapping[str, Watermark | None], *, hot_keys: Callable[[], list[HotKey]] = list,
-        missed: Callable[[], Missed] = Missed, clock: Callable[[], float] = time.monotonic,
+        missed: Callable[[], Missed] = Missed, begins: EpochPlan | None = None, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._inputs, self._rules, self._clock = inputs, rules, clock
         self._ask_hot_keys, self._hot_keys, self._asked = hot_keys, list[HotKey](), 0
         self._ask_missed, self._missed = missed, Missed()
-        self._began: int | None = None
+        self._began = begins.taken if begins is not None else 0
         self._seen: deque[tuple[float, int]] = deque()
         self._plan: EpochPlan | None = None
         self._epoch_seconds: float | None = None
@@ -46,9 +47,7 @@ class Observer:
             self._epoch_seconds = report["durationMs"]["triggerExecution"] / 1000
         source = report["sources"][0]
         # Before the first epoch Spark writes either nothing or the text "null".
-        start, end = (_plan(source[name]) for name in ("startOffset", "endOffset"))
-        if self._began is None and end is not None:
-            self._began = start.taken if start is not None else 0
+        end = _plan(source["endOffset"])
         self._plan = end if end is not None else self._plan
 
     def stand_at(self, plan: EpochPlan | None) -> None:
@@ -85,7 +84,7 @@ class Observer:
 
     def look(self) -> Progress:
         """The present facts; expensive ones are at most `EVERY` seconds old."""
-        read, now = self._plan.taken if self._plan else 0, self._clock()
+        read, now = self._plan.taken if self._plan else self._began, self._clock()
         self._seen.append((now, read))
         while len(self._seen) > 2 and self._seen[1][0] <= now - EVERY:
             self._seen.popleft()
@@ -99,7 +98,7 @@ class Observer:
             self._asked, self._hot_keys = looks(self.epoch), self._ask_hot_keys()
         waiting = sum(sum(end.values()) for end in ends.values()) - read
         return Progress(
-            self.epoch, self.watermark, read - (self._began or 0), waiting, rate, self._epoch_seconds, self.bounds, self._hot_keys,
+            self.epoch, self.watermark, read - self._began, waiting, rate, self._epoch_seconds, self.bounds, self._hot_keys,
             self._lag_seconds, self.holder, self._missed, self._round,
         )  # fmt: skip
 

@@ -79,7 +79,13 @@ class JobRun:
             for stage in STAGES:
                 stage(start)
             watermarks = {source.name: source.watermark for source in plan.sources}
-            observer = Observer(start.inputs, watermarks, hot_keys=lambda: hot_keys(log, plan.name), missed=self._missed)
+            observer = Observer(
+                start.inputs,
+                watermarks,
+                hot_keys=lambda: hot_keys(log, plan.name),
+                missed=self._missed,
+                begins=self._place.committed_plan(),
+            )
             attempt = Attempt(plan, log, self._place, self._stop_asked, self._begins, lambda observer: self._look(observer, show, recorder))
             settings = self._settings
             bounds = Bounds(rows_per_epoch or ROWS_PER_EPOCH, settings.epoch_bytes, settings.epoch_seconds, settings.quick_rows)
