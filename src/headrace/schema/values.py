@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 from typing import Any
 
 import pyarrow as pa
@@ -15,16 +16,19 @@ from headrace.core.columns.schema import type_name, unit_of
 
 Reader = Callable[[Any], Any]
 
+_PAIR = 2
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
-def json_reader(field: pa.Field) -> Reader:
+def json_reader(field: pa.Field, *, legible: bool = False) -> Reader:
     """Converts a parsed JSON value for a column of this type; raises ValueError if it does not fit.
+
+    Bytes are the UTF-8 of text, or with `legible` base64, as `as_json` writes them. A map is an object, or an array of pairs.
 
     >>> json_reader(pa.field("at", pa.timestamp("us", "UTC")))("2026-01-01T12:00:00Z")
     datetime.datetime(2026, 1, 1, 12, 0, tzinfo=datetime.timezone.utc)
     """
-    read = _json_reader(field)
+    read = _json_reader(field, legible=legible)
     return lambda value: None if value is None else read(value)
 
 
@@ -42,7 +46,7 @@ def text_reader(field: pa.Field) -> Reader:
     if types.is_boolean(kind):
         parse: Reader = _boolean
     elif types.is_nested(kind):
-        parse = json.loads
+        parse = _document
     elif types.is_integer(kind) or types.is_floating(kind):
         parse = _number(kind)
     else:
@@ -51,26 +55,50 @@ def text_reader(field: pa.Field) -> Reader:
     return lambda text: None if text == "" else read(parse(text))
 
 
-def _json_reader(field: pa.Field) -> Reader:
+def _json_reader(field: pa.Field, *, legible: bool = False) -> Reader:
     types, kind = pa.types, field.type
     if types.is_timestamp(kind):
         return _timestamp(field)
     if types.is_list(kind):
-        element = json_reader(kind.value_field)
+        element = json_reader(kind.value_field, legible=legible)
         return lambda value: [element(item) for item in _of(list, value, kind)]
     if types.is_map(kind):
-        key, item = text_reader(kind.key_field), json_reader(kind.item_field)
-        return lambda value: [(key(name), item(inner)) for name, inner in _of(dict, value, kind).items()]
+        return _map(kind, legible=legible)
     if types.is_struct(kind):
-        return _struct(kind)
+        return _struct(kind, legible=legible)
+    if types.is_binary(kind) and legible:
+        return lambda value: base64.b64decode(_of(str, value, kind), validate=True)
     for belongs, reader in _SIMPLE:
         if belongs(kind):
             return reader(kind)
     raise ValueError(f"{type_name(kind)} is a type that JSON and CSV cannot express")
 
 
-def _struct(kind: pa.DataType) -> Reader:
-    fields: Mapping[str, Reader] = {field.name: json_reader(field) for field in kind}
+def _map(kind: pa.DataType, *, legible: bool) -> Reader:
+    name, key, item = (
+        text_reader(kind.key_field),
+        json_reader(kind.key_field, legible=legible),
+        json_reader(kind.item_field, legible=legible),
+    )
+
+    def read(value: object) -> list[tuple[object, object]]:
+        if type(value) is dict:
+            return [(name(text), item(inner)) for text, inner in value.items()]
+        return [(key(first), item(second)) for first, second in (_pair(pair, kind) for pair in _of(list, value, kind))]
+
+    return read
+
+
+def _pair(value: object, kind: pa.DataType) -> tuple[object, object]:
+    """An entry of a map, as an array or as an object of key and value; never without a key."""
+    found = (value.get("key"), value.get("value")) if isinstance(value, dict) and set(value) == {"key", "value"} else value
+    if not isinstance(found, list | tuple) or len(found) != _PAIR or found[0] is None:
+        raise _wrong(value, kind)
+    return found[0], found[1]
+
+
+def _struct(kind: pa.DataType, *, legible: bool) -> Reader:
+    fields: Mapping[str, Reader] = {field.name: json_reader(field, legible=legible) for field in kind}
 
     def read(value: object) -> dict[str, object]:
         row = _of(dict, value, kind)
@@ -107,9 +135,12 @@ def _integer(kind: pa.DataType) -> Reader:
 
 def _float(kind: pa.DataType) -> Reader:
     def read(value: object) -> float:
-        if type(value) is int or type(value) is float:
+        if type(value) is not int and type(value) is not float:
+            raise _wrong(value, kind)
+        try:
             return float(value)
-        raise _wrong(value, kind)
+        except OverflowError as error:
+            raise _wrong(value, kind) from error
 
     return read
 
@@ -121,7 +152,7 @@ def _decimal(kind: pa.DataType) -> Reader:
             scaled = found.scaleb(kind.scale)
             if scaled != scaled.to_integral_value() or abs(scaled) >= 10**kind.precision:
                 raise _wrong(value, kind)
-        except InvalidOperation as error:
+        except DecimalException as error:
             raise _wrong(value, kind) from error
         return found
 
@@ -150,6 +181,13 @@ def _number(kind: pa.DataType) -> Reader:
             raise _wrong(text, kind) from error
 
     return parse
+
+
+def _document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError(f"{shown(text)} is nested too deeply") from error
 
 
 def _boolean(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import io
 import json
@@ -10,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -94,11 +96,16 @@ class ViewClient:
         self._path = f"/api/v1/views/{quote(name, safe='')}"
 
     def read(self, *, epoch: int | None = None, order: str | None = None, **conditions: Any) -> pa.Table:
-        """All rows, or those with some values; with `epoch`, as soon as the view has reached it."""
+        """All rows, or those with some values; with `epoch`, as soon as the view has reached it.
+
+        Conditions are filters of the query string: `user="ada"`, `user=None`, `user=["ada", "bob"]`, `**{"views.gt": 5}`. Rows come in
+        pages of 10,000: of a larger view that moves meanwhile, each page is as of its own epoch.
+        """
         asked = {name: value for name, value in (("epoch", epoch), ("order", order)) if value is not None}
+        chosen = _parameters(conditions)
         tables, cursor = list[pa.Table](), None
         while True:
-            query = {**conditions, **asked, "limit": _PAGE, **({"cursor": cursor} if cursor else {})}
+            query = {**chosen, **asked, "limit": _PAGE, **({"cursor": cursor} if cursor else {})}
             answer = self._connection._get(f"{self._path}?{urlencode(query)}", {"Accept": ARROW})  # noqa: SLF001
             tables.append(pa.ipc.open_stream(io.BytesIO(answer.read())).read_all())
             cursor = answer.headers.get("X-Next-Cursor")
@@ -149,7 +156,7 @@ class ViewClient:
 
     def _stream(self, place: str | None, conditions: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": place} if place else {})}
-        query = f"?{urlencode(conditions)}" if conditions else ""
+        query = f"?{urlencode(_parameters(conditions))}" if conditions else ""
         # The server sends something every second.
         answer = self._connection._open(f"{self._path}{query}", headers, timeout=15.0)  # noqa: SLF001
         try:
@@ -166,6 +173,36 @@ def connect(url: str, token: str | None = None) -> Connection:
     `url` is the address that the server prints, with its token; or give `token` separately.
     """
     return Connection(url, token)
+
+
+def _parameters(conditions: Mapping[str, Any]) -> dict[str, str]:
+    """Conditions with values of Python as parameters of a request."""
+    return dict(_parameter(name, value) for name, value in conditions.items())
+
+
+def _parameter(name: str, value: Any) -> tuple[str, str]:
+    if name in ("limit", "cursor", "format", "since", "token"):
+        raise ConnectorError(f"{name!r} is not a condition", hint=f"a column of that name: {name}.eq; all rows that pass are read")
+    column, _, operator = name.rpartition(".")
+    if value is None:
+        if operator in ("eq", "ne"):
+            return f"{column}.null", str(operator == "eq").lower()
+        return f"{name}.null", "true"
+    if isinstance(value, list | tuple | set | frozenset):
+        texts = [_text(one) for one in value]
+        if not texts or any("," in text for text in texts):
+            raise ConnectorError(f"{name}={value!r} cannot be asked", why="a request has the values with commas between")
+        return name if operator == "in" else f"{name}.in", ",".join(texts)
+    return name, _text(value)
+
+
+def _text(value: Any) -> str:
+    """A value as the server reads it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _events(answer: Any) -> Iterator[dict[str, Any]]:

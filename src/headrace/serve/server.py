@@ -7,7 +7,7 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,6 +97,19 @@ def free_port(first: int) -> int:
     raise ConnectorError(f"no port from {first} to {first + 99} is free", hint="choose one with --port")
 
 
+class _AnnouncedServer(uvicorn.Server):
+    """A server that says when it has started: a port may be taken."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
 class Server:
     """Serves one home until it is stopped."""
 
@@ -125,9 +138,15 @@ class Server:
             exception_handlers={Problem: _told, HeadraceError: _told, Exception: _failed},
         )  # fmt: skip
 
-    def run(self) -> None:
-        """Serve until SIGINT or SIGTERM."""
-        uvicorn.Server(self._config()).run()
+    def run(self, announce: Callable[[], None] = lambda: None) -> None:
+        """Serve until SIGINT or SIGTERM; `announce` is called as soon as clients are answered."""
+        server = _AnnouncedServer(self._config(), announce)
+        try:
+            server.run()
+        except SystemExit as error:
+            if server.started:
+                raise
+            raise self._unserved() from error
 
     @contextmanager
     def background(self) -> Iterator[None]:
@@ -138,12 +157,15 @@ class Server:
         try:
             while not server.started:
                 if not thread.is_alive():
-                    raise ConnectorError(f"{self.url} cannot be served", hint="is the port taken? choose another with --port")
+                    raise self._unserved()
                 time.sleep(0.01)
             yield
         finally:
             server.should_exit = True
             thread.join()
+
+    def _unserved(self) -> ConnectorError:
+        return ConnectorError(f"{self.url} cannot be served", hint="is the port taken? choose another with --port")
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings

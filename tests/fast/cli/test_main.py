@@ -1,6 +1,7 @@
 """The command line: its exit codes, its errors, and how little it loads."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,10 @@ def test_importing_loads_no_engine(module):
     program = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_server_whose_port_is_taken_says_so_and_never_that_it_serves(headrace):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        answer = headrace("serve", "--port", taken.getsockname()[1])
+    assert (answer.code, "serving" in answer.out + answer.err) == (1, False)
+    assert "is the port taken?" in answer.err

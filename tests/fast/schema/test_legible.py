@@ -31,3 +31,15 @@ def test_moments_inside_of_lists_and_structs_are_written_too():
 def test_a_date_beyond_the_calendar_is_written_as_its_number():
     frame = pl.DataFrame({"day": pl.Series([2_000_000_000, 0], dtype=pl.Int32).cast(pl.Date)})
     assert [json.loads(text)["day"] for text in as_json(frame)] == ["2000000000", "1970-01-01"]
+
+
+def test_moments_of_any_unit_and_in_arrays_of_one_length_are_written():
+    seconds = 1_767_268_800
+    units = {unit: pl.Series([seconds * 10**power, None], dtype=pl.Int64).cast(pl.Datetime(unit)) for unit, power in
+             (("ms", 3), ("us", 6), ("ns", 9))}  # fmt: skip
+    beyond = pl.Series([9_000_000_000_000_000, None], dtype=pl.Int64).cast(pl.Datetime("ms"))
+    pair = pl.Series([[BEYOND, 0], None], dtype=pl.Array(pl.Int64, 2)).cast(pl.Array(pl.Datetime("us"), 2))
+    first, second = (json.loads(text) for text in as_json(pl.DataFrame({**units, "beyond": beyond, "pair": pair})))
+    assert [first[unit] for unit in units] == ["2026-01-01T12:00:00"] * 3
+    assert (first["beyond"], first["pair"]) == ("9000000000000000", [str(BEYOND), "1970-01-01T00:00:00"])
+    assert set(second.values()) == {None}

@@ -1,14 +1,17 @@
 """Values of JSON and CSV become those of columns, or are refused with their type."""
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.columns.schema import data_type, schema
+from headrace.schema.legible import as_json
 from headrace.schema.values import json_reader, text_reader
 
 MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)
@@ -44,6 +47,7 @@ MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)
         ("array<int>", [1, None], [1, None]),
         ("map<string,int>", {"a": 1}, [("a", 1)]),
         ("map<int,string>", {"1": "a"}, [(1, "a")]),
+        ("map<int,string>", [{"key": 1, "value": "a"}, [2, None]], [(1, "a"), (2, None)]),
         ("struct<a:int,b:array<date>>", {"a": 1, "b": ["2026-01-01"]}, {"a": 1, "b": [date(2026, 1, 1)]}),
     ],
 )
@@ -63,12 +67,25 @@ def test_a_json_value_fits_its_column(kind, value, expected):
         ("timestamp(ms)", "1767261600"), ("timestamp(s)", 1_767_261_600_000), ("timestamp(us)", 2**63), ("timestamp(s)", float("nan")),
         ("decimal(10,2)", 1.111), ("decimal(3,2)", 10),
         ("decimal(10,2)", "x"), ("decimal(10,2)", "NaN"), ("decimal(10,2)", True), ("array<int>", "x"), ("array<int>", ["x"]),
-        ("map<string,int>", [1]), ("struct<a:int>", {"b": 1}), ("struct<a:int>", 5),
+        ("map<string,int>", [1]), ("map<string,int>", [["a"]]), ("map<string,int>", [[None, 1]]),
+        ("map<string,int>", [{"key": "a"}]), ("struct<a:int>", {"b": 1}), ("struct<a:int>", 5),
+        ("double", 10**400), ("float", -(10**400)), ("decimal(10,2)", "1e999999"), ("decimal(10,2)", "-1e999999"),
+        ("timestamp", "0001-01-01T00:00:00+14:00"), ("timestamp", "9999-12-31T23:59:59-14:00"),
     ],
 )  # fmt: skip
 def test_a_json_value_of_another_type_is_refused(kind, value):
     with pytest.raises(ValueError, match=r"is not|without a unit|outside of the years"):
         json_reader(schema(f"x {kind}").field(0))(value)
+
+
+def test_a_record_that_was_made_legible_is_read_as_it_was():
+    columns = schema("raw binary, many array<binary>, by map<string,binary>, deep struct<m:map<int,binary>,at:timestamp>, none binary")
+    row = {"raw": b"\x00\xff", "many": [b"AP8=", b""], "by": [("a", b"\xff")], "deep": {"m": [(1, b"b")], "at": MOMENT}, "none": None}
+    frame = pl.from_arrow(pa.Table.from_pylist([row], columns))
+    shown = json.loads(as_json(frame)[0])
+    assert {field.name: json_reader(field, legible=True)(shown[field.name]) for field in columns} == row
+    with pytest.raises(ValueError):
+        json_reader(columns.field(0), legible=True)("no base64")
 
 
 @pytest.mark.parametrize(
@@ -87,8 +104,12 @@ def test_a_cell_fits_its_column(kind, cell, expected):
 
 
 @pytest.mark.parametrize(
-    ("kind", "cell"), [("int", "1.5"), ("int", "x"), ("boolean", "maybe"), ("date", "x"), ("array<int>", "[1"), ("tinyint", "300")]
-)
+    ("kind", "cell"),
+    [
+        ("int", "1.5"), ("int", "x"), ("boolean", "maybe"), ("date", "x"), ("array<int>", "[1"), ("tinyint", "300"),
+        ("array<int>", "[" * 100_000), ("timestamp", "0001-01-01T00:00:00+14:00"),
+    ],
+)  # fmt: skip
 def test_a_cell_of_another_type_is_refused(kind, cell):
     with pytest.raises(ValueError):
         text_reader(schema(f"x {kind}").field(0))(cell)

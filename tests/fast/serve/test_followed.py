@@ -1,8 +1,15 @@
 """A followed view moves to a whole epoch in one call, whatever is committed and compacted while its topic is read."""
 
+import time
+
+import pytest
+
+from headrace.core.errors import JobError
 from headrace.jobs.directory import JobDirectory
+from headrace.jobs.facts.description import read_description
 from headrace.serve.views.catalog import Catalog
 from headrace.serve.views.followed import Followed
+from headrace.serve.views.table import ViewTable
 
 
 class Commits:
@@ -93,3 +100,44 @@ def test_a_view_of_a_job_that_commits_nothing_new_stays(totals):
     assert view.advance(place.committed_epoch)
     assert not view.advance(place.committed_epoch)
     assert (view.table.epoch, rows(view)) == (1, {"/a": 1})
+
+
+ROW = {"url": "/a", "user": "ada", "views": 1}
+
+
+def test_a_job_whose_description_is_damaged_does_not_stop_the_views_of_others(written, serving):
+    views = [written(), written(name="other")]
+    for view in views:
+        view.epoch([ROW])
+    with serving() as client:
+        client.get("/api/v1/views/totals?epoch=1").raise_for_status()
+        (views[1].place.path / "description.json").write_text('{"app": 1}')
+        time.sleep(1.5)
+        epoch = views[0].epoch([{**ROW, "views": 2}])
+        assert client.get("/api/v1/views/totals", params={"epoch": epoch, "wait": 10}).json()["rows"][0]["views"] == 2
+        assert [job["app"] for job in client.get("/api/v1/jobs").json()] == ["totals-job"]
+        assert [client.get(path).status_code for path in ("/metrics", "/api/v1/jobs/other-job")] == [200, 404]
+    with pytest.raises(JobError, match="another version"):
+        read_description(views[1].place.path)
+
+
+@pytest.mark.parametrize("broken", ["save", "apply"])
+def test_a_disk_that_fails_for_a_moment_does_not_leave_views_behind(totals, serving, monkeypatch, broken):
+    whole, failures = getattr(ViewTable, broken), [OSError(28, "No space left on device")] * 2
+
+    def failing(table, *arguments, **options):
+        if failures:
+            raise failures.pop()
+        return whole(table, *arguments, **options)
+
+    totals.epoch([ROW])
+    with serving() as client:
+        client.get("/api/v1/views/totals?epoch=1").raise_for_status()
+        monkeypatch.setattr(ViewTable, broken, failing)
+        totals.epoch([{**ROW, "url": "/b"}])
+        epoch = totals.epoch([{**ROW, "url": "/c"}])
+        answer = client.get("/api/v1/views/totals", params={"epoch": epoch, "wait": 20}).json()
+        deadline = time.monotonic() + 20
+        while failures and time.monotonic() < deadline:
+            time.sleep(0.1)
+    assert (failures, [row["url"] for row in answer["rows"]]) == ([], ["/a", "/b", "/c"])

@@ -2,9 +2,13 @@
 
 import json
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
+from headrace.core.columns.schema import schema
 from headrace.plan.side_streams import DEAD_LETTER
+from headrace.schema.legible import as_json
 from headrace.serve.http.limits import ServerLimits
 
 AT = "2026-01-01T12:00:00Z"
@@ -66,6 +70,50 @@ def test_a_cloudevent_is_stored_once_by_its_source_and_id(clicks, serving):
     assert clicks() == ["/a", "/b", "/c"]
 
 
+def test_two_cloudevents_are_the_same_only_if_both_source_and_id_are(clicks, serving):
+    event = {"specversion": "1.0", "type": "click", "data": {"url": "/"}}
+    pairs = [("/shop", "1/2"), ("/shop/1", "2"), ('/sh"op', "1"), ("/shop", "\ud800")]
+    events = [{**event, "source": source, "id": number} for source, number in pairs]
+    with serving() as client:
+        path, kind = "/api/v1/topics/clicks", {"Content-Type": "application/cloudevents+json"}
+        answers = [client.post(path, content=json.dumps(event), headers=kind) for event in events]
+        keyed = client.post(path, json={"url": "/key"}, headers={"Idempotency-Key": "cloudevent//shop/1"})
+        same = client.post(path, content=json.dumps({**events[0], "id": "1"}), headers=kind)
+    assert [answer.json()["stored"] for answer in (*answers, keyed, same)] == [1] * 6
+
+
+def test_a_record_that_the_log_refuses_keeps_all_events_of_a_batch_out_and_is_told_with_its_row(clicks, serving):
+    event = {"specversion": "1.0", "source": "s", "type": "t"}
+    refused = [{"url": "x" * 2_000_000}, {"url": "/b", "at": "2999-01-01T00:00:00Z"}]
+    with serving() as client:
+        for number, bad in enumerate(refused):
+            batch = [{**event, "id": f"{number}a", "data": {"url": "/a"}}, {**event, "id": f"{number}b", "data": bad}]
+            kind = {"Content-Type": "application/cloudevents-batch+json"}
+            in_batch = client.post("/api/v1/topics/clicks", content=json.dumps(batch), headers=kind)
+            in_array = client.post("/api/v1/topics/clicks", json=[{"url": "/a"}, {"url": "/a"}, bad, {"url": "/a"}])
+            assert [answer.status_code for answer in (in_batch, in_array)] == [422, 422]
+            assert [[error["row"] for error in answer.json()["errors"]] for answer in (in_batch, in_array)] == [[1], [2]]
+    assert clicks() == []
+
+
+@pytest.mark.parametrize("second", ['{"url": 7}', "{broken"])
+def test_rows_of_lines_are_counted_from_zero_whatever_is_wrong_with_them(clicks, serving, second):
+    with serving() as client:
+        lines = f'{{"url": "/a"}}\n\n{second}\n'
+        answer = client.post("/api/v1/topics/clicks", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert (answer.status_code, [error["row"] for error in answer.json()["errors"]]) == (422, [1])
+
+
+@pytest.mark.parametrize(
+    "record", [{"n": 1, "url": "x", "at": "0001-01-01T00:00:00+14:00"}, {"_key": "\ud800"}, {"d": 10**400}, {"price": "1e999999"}]
+)
+def test_a_value_beyond_its_type_is_refused(totals, serving, record):
+    totals.log.create_topic("wide", schema="url string, at timestamp, n int, d double, price decimal(10,2)")
+    with serving() as client:
+        answer = client.post("/api/v1/topics/wide", content=json.dumps(record), headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["errors"][0]["row"]) == (422, 0)
+
+
 @pytest.mark.parametrize("body", ["", "{", "[1]", '"text"', '{"url": NaN}', "[[]]", "null"])
 def test_a_body_that_is_no_record_is_refused_and_nothing_is_stored(clicks, serving, body):
     with serving() as client:
@@ -108,8 +156,28 @@ def test_dead_letters_are_sent_again_once_as_they_are_or_mended(clicks, serving,
         again = client.post(path, json={}).json()
         mended = client.post(path, json={"letters": [{"partition": 0, "offset": 1, "record": {"url": "/seven"}}]}).json()
         other = client.post("/api/v1/topics/clicks/redrive", json={})
+        missing = client.post(path, json={"letters": [{"partition": 0, "offset": 9}, {"partition": 0, "offset": 2, "record": {}}]}).json()
     assert (first["redriven"], [failed["offset"] for failed in first["failed"]]) == (1, [1, 2])
     assert (again["redriven"], again["repeated"]) == (0, 1)
     assert mended["redriven"] == 1
     assert other.status_code == 409
+    assert [(failed["offset"], failed["reason"]) for failed in missing["failed"]] == [
+        (2, "record 0: column 'url' has no value, and it is NOT NULL"),
+        (9, "there is no such letter"),
+    ]
     assert clicks() == ["/a", "/seven"]
+
+
+def test_dead_letters_with_bytes_and_maps_are_sent_again_as_they_were(totals, serving):
+    totals.epoch([])
+    columns = schema("id int, raw binary, by map<string,int>")
+    totals.log.create_topic("scans", schema=columns)
+    totals.log.create_topic("scans.dead", schema=DEAD_LETTER)
+    record = {"id": 1, "raw": b"\x00\xff", "by": [("a", 1)]}
+    shown = as_json(pl.from_arrow(pa.Table.from_pylist([record], columns)))[0]
+    with totals.log.producer() as producer:
+        producer.send("scans.dead", {"step": "scans", "reason": "bad", "partition": 0, "offset": 0, "record": shown})
+    with serving() as client:
+        assert client.post("/api/v1/topics/scans.dead/redrive", json={}).json()["redriven"] == 1
+    (stored,) = totals.log.read("scans", columns=["id", "raw", "by"]).to_pylist()
+    assert stored == record

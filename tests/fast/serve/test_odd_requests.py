@@ -61,6 +61,29 @@ def test_pages_in_the_order_of_any_type_hold_every_row_once(client):
         assert sorted(seen) == [row["big"] for row in ROWS], column
 
 
+def test_pages_in_the_order_of_moments_that_no_calendar_has_hold_every_row_once(written, serving):
+    far = 9_000_000_000_000_000_000
+    frame = pl.DataFrame({
+        "id": [1, 2, 3, 4],
+        "at": pl.Series([far, -far, 0, None], dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
+        "local": pl.Series([-far, far, None, 0], dtype=pl.Int64).cast(pl.Datetime("us")),
+        "day": pl.Series([2_000_000_000, 0, None, -2_000_000_000], dtype=pl.Int32).cast(pl.Date),
+    })  # fmt: skip
+    view = written("id int, at timestamp, local timestamp_ntz, day date", ("id",))
+    view.write_frame(frame.cast({"id": pl.Int32}), pl.Series([False] * 4))
+    view.commit()
+    orders = {"at": [2, 3, 1, 4], "-at": [1, 3, 2, 4], "local": [1, 4, 2, 3], "day": [4, 2, 1, 3], "-day": [1, 2, 4, 3]}
+    with serving() as client:
+        client.get("/api/v1/views/totals?epoch=1")
+        for order, expected in orders.items():
+            seen, cursor = [], {}
+            for _ in expected:
+                page = client.get("/api/v1/views/totals", params={"order": order, "limit": 1, **cursor}).json()
+                seen += [row["id"] for row in page["rows"]]
+                cursor = {"cursor": page["next"]}
+            assert (order, seen, cursor) == (order, expected, {"cursor": None})
+
+
 def test_pages_while_rows_change_hold_each_row_that_stays_once(totals, serving):
     rows = [{"url": f"/{number:02}", "user": "ada", "views": number} for number in range(30)]
     totals.epoch(rows)
@@ -91,6 +114,15 @@ def test_nested_values_and_bytes_are_cells_of_csv(client):
     assert "NaN" in text
 
 
+def test_a_moment_without_a_zone_gets_none_in_csv(written, serving):
+    view = written("id int, local timestamp_ntz, at timestamp, day date", ("id",))
+    view.epoch([{"id": 1, "local": NOON.replace(tzinfo=None), "at": NOON, "day": NOON.date()}])
+    with serving() as client:
+        client.get("/api/v1/views/totals?epoch=1")
+        text = client.get("/api/v1/views/totals?format=csv").text
+    assert text.splitlines()[1] == "1,2026-01-01T12:00:00.000000,2026-01-01T12:00:00.000000Z,2026-01-01"
+
+
 def test_an_empty_view_has_an_answer_in_every_format(client):
     for form in ("json", "csv", "ndjson", "arrow", "parquet"):
         assert client.get(f"/api/v1/views/empty?format={form}").status_code == 200
@@ -105,6 +137,18 @@ UNREADABLE = [
 
 def test_a_value_that_cannot_be_read_is_refused(client):
     assert {asked: client.get(f"/api/v1/views/totals?{asked}").status_code for asked in UNREADABLE} == dict.fromkeys(UNREADABLE, 400)
+
+
+def test_offsets_and_windows_that_no_page_asks_for_are_refused(client):
+    asked = [{"since": since} for since in ('{"0":1e999}', "[" * 10_000, '{"0":-1}', '{"0":true}', '{"0":"1"}', '{"x":1}', "5")]
+    answers = [client.get("/api/v1/topics/totals/arrivals", params=query) for query in (*asked, {"window": "9" * 18})]
+    assert [answer.status_code for answer in answers] == [400] * 8
+
+
+def test_names_that_no_view_has_leave_nothing_behind(client):
+    for number in range(3):
+        assert client.get(f"/api/v1/views/none-{number}?epoch=1&wait=0.01").status_code == 404
+    assert not [name for name in client.server.hub._signals if name.startswith("none-")]
 
 
 def test_a_place_that_no_message_has_is_refused_before_anything_is_sent(client):

@@ -60,6 +60,8 @@ def test_a_job_is_crashed_only_by_a_server_for_development(totals, serving, driv
         assert client.get("/api/v1/me").json()["development"]
         assert client.post("/api/v1/jobs/other/crash", json={}).status_code == 404
         assert client.post("/api/v1/jobs/totals-job/crash", json={"what": "server"}).status_code == 400
+        broken = client.post("/api/v1/jobs/totals-job/crash", content="{", headers={"Content-Type": "application/json"})
+        assert broken.status_code == 400
         assert client.post("/api/v1/jobs/totals-job/crash", json={"what": "worker"}).status_code == 409
         assert client.post("/api/v1/jobs/totals-job/crash", json={}).json() == {"killed": "driver", "pid": driver.pid}
         assert driver.wait() == -signal.SIGKILL

@@ -1,10 +1,14 @@
 """A view is asked over HTTP: rows by filter, order, page and key, in several formats, never half of an epoch."""
 
 import io
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 
 import pyarrow as pa
 import pytest
+
+import headrace as hr
+from headrace.core.errors import ConnectorError
 
 ROWS = [{"url": f"/{number:02}", "user": "ada" if number % 2 else "bob", "views": number} for number in range(20)]
 
@@ -139,3 +143,28 @@ def test_a_view_that_is_not_there_is_told_with_those_that_are(totals, serving):
         answer = client.get("/api/v1/views/other")
     assert answer.status_code == 404
     assert "totals" in answer.json()["hint"]
+
+
+def test_conditions_from_python_are_values_of_python(written, serving):
+    view = written("id int, name string, ok boolean, at timestamp, raw binary", ("id",))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    view.epoch([
+        {"id": 1, "name": None, "ok": True, "at": noon, "raw": b"\xff"},
+        {"id": 2, "name": "None", "ok": False, "at": None, "raw": None},
+        {"id": 3, "name": "a+b", "ok": None, "at": noon + timedelta(hours=1), "raw": b""},
+    ])  # fmt: skip
+    conditions = [
+        {"name": None}, {"name.ne": None}, {"name": "None"}, {"name": ["a+b", "None"]}, {"id.in": (1, 3)}, {"ok": False}, {"ok": None},
+        {"at": noon}, {"at.gt": noon}, {"raw": b"\xff"},
+    ]  # fmt: skip
+    with serving() as client:
+        asked = hr.connect(client.server.url, client.server.tokens.read).view("totals")
+        asked.read(epoch=1)
+        found = [asked.read(**condition)["id"].to_pylist() for condition in conditions]
+        with pytest.raises(ConnectorError, match="cannot be asked"):
+            asked.read(name=["a,b"])
+        with pytest.raises(ConnectorError, match="'limit' is not a condition"):
+            asked.read(limit=5)
+        (snapshot,) = islice(asked.messages(name=None), 1)
+    assert found == [[1], [2, 3], [2], [2, 3], [1, 3], [2], [3], [1], [3], [1]]
+    assert [row["id"] for row in snapshot["rows"]] == [1]

@@ -13,7 +13,7 @@ ROWS = [{"url": f"/{number:02}", "user": "ada" if number % 2 else "bob", "views"
 def client(totals, serving):
     totals.epoch(ROWS[:10])
     totals.epoch(ROWS[5:], [ROWS[0]])
-    with serving(sql=SqlLimits(seconds=2, rows=1_000)) as opened:
+    with serving(sql=SqlLimits(seconds=2, rows=1_000, answer=1_000_000)) as opened:
         opened.get("/api/v1/views/totals", params={"epoch": 2}).raise_for_status()
         yield opened
 
@@ -60,6 +60,41 @@ def test_a_query_that_takes_too_long_is_ended(client):
 def test_a_result_that_is_too_long_is_cut_and_says_so(client):
     answer = query(client, "select a.url from totals a, totals b, totals c").json()
     assert (len(answer["rows"]), answer["complete"]) == (1_000, False)
+
+
+def test_columns_of_one_name_are_told_apart(client):
+    rows = query(client, "select a.url, b.url, a.views as url_1 from totals a join totals b using (url) where a.views = 7").json()["rows"]
+    assert rows == [{"url": "/07", "url_2": "/07", "url_1": 7}]
+
+
+def test_an_interval_is_refused_with_what_to_ask_instead(client):
+    spans = "select {} from (select timestamp '2026-01-02' - timestamp '2026-01-01' as span)"
+    for asked in ("span", "[span]", "{'of': span}"):
+        answer = query(client, spans.format(asked))
+        assert (answer.status_code, "epoch" in answer.json()["hint"]) == (400, True)
+    assert query(client, spans.format("epoch(span) s")).json()["rows"] == [{"s": 86400.0}]
+
+
+def test_a_mistake_in_a_later_row_is_told_like_one_in_the_first(client):
+    many = ", ".join(f"totals t{number}" for number in range(4))
+    answer = query(client, f"select cast(case when t0.views = 19 then t0.url else '1' end as int) from {many}")
+    assert (answer.status_code, "/19" in answer.json()["detail"]) == (400, True)
+
+
+def test_rows_that_are_too_large_are_refused(client):
+    answer = query(client, "select repeat('x', 100000) long from totals")
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson", "csv", "arrow", "parquet"])
+@pytest.mark.parametrize(
+    "value",
+    ["timestamp '280000-01-01'", "'infinity'::date", "[timestamp '280000-01-01']::timestamp[1]", "'infinity'::timestamp", "time '12:00:00'",
+     "[date '1000000-01-01']::date[1]", "timestamp_ns '2026-01-01 00:00:00'", "[{'at': ['infinity'::timestamp]}]", "null"],
+)  # fmt: skip
+def test_values_that_no_view_has_are_answered_in_every_format(client, value, form):
+    answer = client.post("/api/v1/sql", json={"query": f"select {value} as v"}, params={"format": form})
+    assert answer.status_code == 200
 
 
 def test_a_mistake_is_told_in_the_words_of_the_database(client):

@@ -38,5 +38,5 @@ def serve(
         channels=Channels(settings.alert_webhook, settings.alert_mail),
     )  # fmt: skip
     server = Server(settings.home, chosen)
-    render.note(f"serving {settings.home} at {server.url}/?token={server.tokens.operate if operate else server.tokens.read}")
-    server.run()
+    token = server.tokens.operate if operate else server.tokens.read
+    server.run(lambda: render.note(f"serving {settings.home} at {server.url}/?token={token}"))

@@ -29,10 +29,12 @@ def microseconds_of(value: Any, unit: str | None) -> int:
     >>> microseconds_of("1970-01-01T00:00:01Z", None), microseconds_of(1_500, "ms"), microseconds_of(1.5, "s")
     (1000000, 1500000, 1500000)
     """
-    if isinstance(value, datetime):
-        return to_microseconds(value)
-    if isinstance(value, str):
-        return to_microseconds(_from_text(value))
+    if isinstance(value, datetime | str):
+        moment = to_microseconds(value if isinstance(value, datetime) else _from_text(value))
+        # The zone of a moment may move it over the border.
+        if not FIRST <= moment <= LAST:
+            raise ValueError(f"{shown(value)} is outside of the years 1 to 9999")
+        return moment
     if isinstance(value, date):
         return to_microseconds(datetime(value.year, value.month, value.day, tzinfo=UTC))
     if isinstance(value, bool) or not isinstance(value, Integral | float | Decimal):

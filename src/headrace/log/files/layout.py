@@ -215,8 +215,9 @@ class BatchLayout:
         sizes = sum((_row_sizes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
         largest = int(sizes.argmax())
         if sizes[largest] > limit:
+            which = f"record {largest}" if batch.num_rows > 1 else "a record"
             raise RecordTooLarge(
-                f"record {largest} for topic {self.topic.name!r} has {sizes[largest]:,} bytes; the topic allows {limit:,}",
+                f"{which} for topic {self.topic.name!r} has {sizes[largest]:,} bytes; the topic allows {limit:,}",
                 hint="raise the topic's max.message.bytes, or store the payload elsewhere and send its address",
             )
 

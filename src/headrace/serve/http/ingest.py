@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +15,10 @@ from headrace.connectors.files.feed import CheckedRows, Feed
 from headrace.connectors.files.lines import json_lines
 from headrace.core.columns.schema import TIMESTAMP
 from headrace.core.columns.values import column_of
+from headrace.core.errors import SchemaError
 from headrace.log import Log, Topic
+from headrace.log.errors import RecordTooLarge, TimeAhead
+from headrace.log.files.layout import BatchLayout
 from headrace.schema.values import json_reader
 from headrace.serve.http.bodies import parsed
 from headrace.serve.http.problems import Problem
@@ -27,11 +33,15 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Posted:
-    """Records that are to be stored together, once for all posts with the same `identity`; None: each post stores them."""
+    """Records that are to be stored together, once for all posts with the same `identity`; None: each post stores them.
+
+    `legible` ones are as the server shows records: their bytes are base64.
+    """
 
     records: Sequence[Any]
     identity: str | None = None
     first_row: int = 0
+    legible: bool = False
 
 
 @dataclass
@@ -45,15 +55,16 @@ class StoredRecords:
 
 def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]:
     """The records of a request, by its content type."""
-    identity = headers.get("idempotency-key")
-    if identity is not None and not 1 <= len(identity) <= 200:
+    given = headers.get("idempotency-key")
+    if given is not None and not 1 <= len(given) <= 200:
         raise Problem(400, "an idempotency key has 1 to 200 characters")
+    identity = None if given is None else f"key/{given}"
     if kind == NDJSON:
-        lines = list(json_lines(body.splitlines()))
-        wrong = [(number, value) for number, value in lines if isinstance(value, ValueError)]
+        values = [value for _, value in json_lines(body.splitlines())]
+        wrong = [(number, str(value)) for number, value in enumerate(values) if isinstance(value, ValueError)]
         if wrong:
-            raise _unfit([(number, str(error)) for number, error in wrong])
-        return [Posted([value for _, value in lines], identity)]
+            raise _unfit(wrong)
+        return [Posted(values, identity)]
     content = parsed(body)
     if kind == EVENT:
         return [_event(content, 0)]
@@ -73,6 +84,10 @@ def store(log: Log, topic: str, posts: Iterable[Posted]) -> StoredRecords:
     if not declared.structured:
         raise Problem(409, f"topic {topic!r} holds bytes, no columns", hint="create it with a schema, or use headrace produce")
     tables = [(post, table_of(declared, post)) for post in posts]
+    layout, now = BatchLayout(declared), log.clock.now()
+    wrong = [(post.first_row + row, why) for post, table in tables for row, why in islice(_refused(layout, table, now), _TOLD)]
+    if wrong:
+        raise _unfit(wrong)
     stored = StoredRecords(next={})
     assert stored.next is not None
     for post, table in tables:
@@ -91,7 +106,7 @@ def store(log: Log, topic: str, posts: Iterable[Posted]) -> StoredRecords:
 
 def table_of(topic: Topic, post: Posted) -> pa.Table:
     """The records of a post as columns of a topic, with keys, times and tombstones where records have them."""
-    read = CheckedRows(topic, Feed(), json_reader)
+    read = CheckedRows(topic, Feed(), partial(json_reader, legible=post.legible))
     rows, wrong = _rows(read, post)
     if wrong:
         raise _unfit(wrong)
@@ -105,11 +120,24 @@ def table_of(topic: Topic, post: Posted) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema([field.with_nullable(True) for field in fields]))
 
 
+def _refused(layout: BatchLayout, table: pa.Table, now: int, first: int = 0) -> Iterator[tuple[int, str]]:
+    """The records that the log would refuse, too large or of a time ahead, each with the reason; found by halves."""
+    try:
+        layout.arrange(table, now)
+    except (SchemaError, RecordTooLarge, TimeAhead) as error:
+        if table.num_rows <= 1:
+            yield first, error.fact
+            return
+        half = table.num_rows // 2
+        yield from _refused(layout, table.slice(0, half), now, first)
+        yield from _refused(layout, table.slice(half), now, first + half)
+
+
 def _column(values: Sequence[Any], field: pa.Field, post: Posted) -> pa.Array:
     try:
         return column_of(values, field)
     except ValueError:
-        # Half of a surrogate pair is text to Python and to JSON, but not in UTF-8.
+        # As above, in a column.
         for number, value in enumerate(values):
             try:
                 column_of([value], field)
@@ -125,7 +153,8 @@ def _rows(read: Callable[[object], Record], post: Posted) -> tuple[list[Record],
             row = read(record)
             if row["value"] is None:
                 raise ValueError("a tombstone is not accepted over HTTP")
-            rows.append(row)
+            # Half of a surrogate pair is text to Python and to JSON, but not in UTF-8.
+            rows.append({**row, "key": None if row["key"] is None else str(row["key"]).encode()})
         except ValueError as error:
             wrong.append((post.first_row + number, str(error)))
     return rows, wrong
@@ -133,7 +162,7 @@ def _rows(read: Callable[[object], Record], post: Posted) -> tuple[list[Record],
 
 def _extras(topic: Topic, rows: Sequence[Record]) -> Iterable[tuple[str, pa.DataType, list[Any]]]:
     if not topic.key:
-        yield "_key", pa.binary(), [None if row["key"] is None else str(row["key"]).encode() for row in rows]
+        yield "_key", pa.binary(), [row["key"] for row in rows]
     if not topic.time:
         yield "_time", TIMESTAMP, [row["time"] for row in rows]
 
@@ -147,7 +176,8 @@ def _event(event: Any, number: int) -> Posted:
     data = event.get("data")
     if isinstance(data, dict) and "_time" not in data and event.get("time") is not None:
         data = {**data, "_time": event["time"]}
-    return Posted([data], f"cloudevent/{event['source']}/{event['id']}", number)
+    # Both may have any character: as JSON no two pairs are the same text.
+    return Posted([data], f"cloudevent/{json.dumps([event['source'], event['id']])}", number)
 
 
 def _unfit(wrong: Sequence[tuple[int, str]]) -> Problem:

@@ -21,6 +21,7 @@ from headrace.ops.crash import DRIVER, WORKER, crash
 from headrace.ops.why.facts import facts_of
 from headrace.ops.why.finding import Finding
 from headrace.ops.why.rules import findings, watched
+from headrace.serve.http.bodies import object_of
 from headrace.serve.http.metrics import MEDIA_TYPE, exposition
 from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.tokens import Role
@@ -67,8 +68,8 @@ class JobRoutes:
         """Kill a job's driver, or one of its workers, with SIGKILL; only on a server that was started for development."""
         if not self._development:
             raise Problem(403, "this server was not started for development", hint="headrace serve --development")
-        name, asked = request.path_params["name"], json.loads(await request.body() or b"{}")
-        what = asked.get("what", DRIVER) if isinstance(asked, dict) else None
+        name, asked = request.path_params["name"], object_of(await request.body() or b"{}", '{"what": "driver"}')
+        what = asked.get("what", DRIVER)
         if what not in (DRIVER, WORKER):
             raise Problem(400, f"what={what!r} cannot be killed", hint=f"{DRIVER} or {WORKER}")
         await asyncio.to_thread(self._described, name)
@@ -115,7 +116,12 @@ class JobRoutes:
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
         while not self._hub.closing:
-            yield f"event: status\ndata: {json.dumps(await self._status(name), separators=(',', ':'))}\n\n"
+            try:
+                told = await self._status(name)
+            except Problem as problem:
+                yield f"event: error\ndata: {json.dumps({'detail': problem.fact})}\n\n"
+                return
+            yield f"event: status\ndata: {json.dumps(told, separators=(',', ':'))}\n\n"
             await asyncio.sleep(_EVERY)
 
     async def _status(self, name: str) -> dict[str, Any]:

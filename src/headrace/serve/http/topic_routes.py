@@ -34,6 +34,8 @@ from headrace.serve.views.hub import Hub
 _PAGE, _MOST = 100, 1_000
 # The number of records that are searched for those of a key before the answer says where to continue.
 _LOOKED_AT = 200_000
+# A window in milliseconds; in microseconds, this is as long as time is known.
+_LONGEST = 2**63 // 1_000 - 1
 _LETTERS = '{"letters": [{"partition": 0, "offset": 3, "record": {…}}]}, or {} for all'
 _SEEK = '{"topic": "clicks", "to": "beginning"}'
 
@@ -76,6 +78,8 @@ class TopicRoutes:
         if time != "_time" and (time not in topic.columns.names or not pa.types.is_timestamp(topic.columns.field(time).type)):
             raise Problem(400, f"topic {topic.name!r} has no time {time!r}")
         window = number(request.query_params.get("window", "0"), "window")
+        if window > _LONGEST:
+            raise Problem(400, f"window={window} is too long: it is in milliseconds")
         return JSONResponse(await asyncio.to_thread(arrivals_of, self._hub.log, topic, Asked(since, time, window)))
 
     async def panes(self, request: Request) -> Response:
@@ -183,19 +187,23 @@ class TopicRoutes:
         except UnknownTopic as error:
             raise Problem(409, f"{stream!r} is not a topic of this log", hint="send the records to their own system") from error
         redriven, repeated, failed = 0, 0, list[dict[str, Any]]()
+        missing = set(mended or ())
         for row in log.read(dead.name).to_pylist():
             place = (row["_partition"], row["_offset"])
             if mended is not None and place not in mended:
                 continue
+            missing.discard(place)
             try:
-                record = (mended or {}).get(place) or json.loads(row["record"])
-                stored = store(log, stream, [Posted([record], f"redrive/{dead.id}/{place[0]}/{place[1]}")])
+                given = None if mended is None else mended[place]
+                record = json.loads(row["record"]) if given is None else given
+                stored = store(log, stream, [Posted([record], f"redrive/{dead.id}/{place[0]}/{place[1]}", legible=True)])
             except (ValueError, Problem, HeadraceError) as error:
                 reason = error.fact if isinstance(error, Problem | HeadraceError) else str(error)
                 failed.append({"partition": place[0], "offset": place[1], "reason": reason})
                 continue
             redriven += stored.stored
             repeated += stored.repeated
+        failed += [{"partition": partition, "offset": offset, "reason": "there is no such letter"} for partition, offset in sorted(missing)]
         return {"redriven": redriven, "repeated": repeated, "failed": failed}
 
 
@@ -214,9 +222,12 @@ def _offsets(request: Request) -> dict[int, int]:
     """The offsets that a page has already seen, by partition."""
     asked = request.query_params.get("since", "{}")
     try:
-        return {int(partition): int(offset) for partition, offset in json.loads(asked).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise Problem(400, f"since={asked!r} is not an object of offsets") from error
+        found = {int(partition): offset for partition, offset in json.loads(asked).items()}
+        if all(map(_whole, found.values())):
+            return found
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    raise Problem(400, f"since={asked[:80]!r} is not an object of offsets", hint='{"0": 17}')
 
 
 def _whole(value: Any) -> bool:

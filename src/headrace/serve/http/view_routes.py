@@ -55,7 +55,7 @@ class ViewRoutes:
         rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
         frame, more = await asyncio.to_thread(page_of, rows, query)
         headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), "Vary": "Accept"}
-        following = cursor_of(frame.row(frame.height - 1, named=True), query) if more else None
+        following = cursor_of(frame, query) if more else None
         if following is not None:
             headers["X-Next-Cursor"] = following
         body = form.rows(frame)

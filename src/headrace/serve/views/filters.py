@@ -99,9 +99,11 @@ def page_of(rows: pl.LazyFrame, query: Query) -> tuple[pl.DataFrame, bool]:
     return found.head(query.limit), found.height > query.limit
 
 
-def cursor_of(last: dict[str, Any], query: Query) -> str:
-    """Text from which `query_of` continues after a row."""
-    values = [_plain(last[name]) for name, _ in query.order]
+def cursor_of(rows: pl.DataFrame, query: Query) -> str:
+    """Text from which `query_of` continues after the last of some rows. Moments are in it as they are stored: Python does not have all."""
+    names = [name for name, _ in query.order]
+    last = rows.tail(1).select(pl.col(name).to_physical() if rows.schema[name].is_temporal() else pl.col(name) for name in names)
+    values = [_plain(value) for value in last.row(0)]
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
 
@@ -158,9 +160,15 @@ def _after(text: str, order: Sequence[tuple[str, bool]], columns: pa.Schema) -> 
     if not isinstance(values, list) or len(values) != len(order):
         raise Problem(400, "the cursor belongs to another order", hint="ask for the first page again")
     kinds = [columns.field(name).type for name, _ in order]
-    return tuple(
-        None if value is None else _constant(value_of(str(value), kind, "cursor"), kind) for value, kind in zip(values, kinds, strict=True)
-    )
+    return tuple(None if value is None else _placed(str(value), kind) for value, kind in zip(values, kinds, strict=True))
+
+
+def _placed(text: str, kind: pa.DataType) -> pl.Expr:
+    """A value of a cursor."""
+    if not pa.types.is_temporal(kind):
+        return _constant(value_of(text, kind, "cursor"), kind)
+    number = value_of(text, pa.int32() if pa.types.is_date(kind) else pa.int64(), "cursor")
+    return pl.lit(pl.Series([number]).cast(dtype(kind))).first()
 
 
 def _behind(order: Sequence[tuple[str, bool]], after: Sequence[pl.Expr | None]) -> pl.Expr:
@@ -178,9 +186,7 @@ def _behind(order: Sequence[tuple[str, bool]], after: Sequence[pl.Expr | None]) 
 def _plain(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def _constant(value: Any, kind: pa.DataType) -> pl.Expr:

@@ -25,6 +25,7 @@ from headrace.serve.views.memory import give_back
 from headrace.serve.views.table import TableSnapshot
 
 _PAUSE = 0.02
+_AFTER_FAILURE = 1.0
 _DISCOVER_EVERY = 1.0
 _SAVE_EVERY = 2.0
 _LARGE = 100_000
@@ -102,20 +103,28 @@ class Follower:
             self._discover()
             self._discovered_at, self._discovered = now, True
         moved = False
+        failed: Exception | None = None
         for app in {followed.view.app for followed in self._views.values()}:
-            moved |= self._follow(app)
+            try:
+                moved |= self._follow(app)
+            except (HeadraceError, OSError) as error:
+                # The views of other jobs move on.
+                failed = error
         if now - self._saved_at >= _SAVE_EVERY:
-            self._save()
             self._saved_at = now
+            self._save()
+        if failed is not None:
+            raise failed
         return moved
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             try:
                 moved = self.step()
-            except HeadraceError as error:
-                _log.warning("views stand still: %s", error)
-                moved = False
+            except Exception as error:  # noqa: BLE001 - without this thread, views would stand still for good, and nothing would say so
+                _log.warning("views stand still: %s", error, exc_info=not isinstance(error, HeadraceError | OSError))
+                self._stopped.wait(_AFTER_FAILURE)
+                continue
             if not moved:
                 self._stopped.wait(_PAUSE)
 
@@ -150,6 +159,10 @@ class Follower:
             except OffsetOutOfRange:
                 self._read_anew(followed)
                 continue
+            except OSError:
+                # A part of an epoch may have been applied.
+                self._read_anew(followed)
+                raise
             if began and followed.table.rows >= _LARGE:
                 give_back()
             if changed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
-from headrace.schema.legible import as_json
+from headrace.schema.legible import as_json, moment_text
 from headrace.serve.http.problems import Problem
 
 JSON, NDJSON, CSV, ARROW = "application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
@@ -35,7 +35,7 @@ class ResponseFormat:
             frame.write_parquet(out)
             return out.getvalue()
         if self.media_type == CSV:
-            return frame.select(_cell(frame, name) for name in frame.columns).write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.6fZ").encode()
+            return frame.select(_cell(frame, name) for name in frame.columns).write_csv().encode()
         lines = as_json(frame).to_list() if frame.height else []
         if self.media_type == NDJSON:
             return "".join(f"{line}\n" for line in lines).encode()
@@ -58,9 +58,11 @@ def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
 
 
 def _cell(frame: pl.DataFrame, name: str) -> pl.Series:
-    """A column as a cell of CSV shows it: nested values as JSON, bytes as base64."""
+    """A column as a cell of CSV shows it: nested values as JSON, bytes as base64, moments in ISO 8601."""
     column = frame.get_column(name)
     if column.dtype.is_nested():
         texts = as_json(frame.select(pl.col(name).alias("cell"))) if frame.height else pl.Series([], dtype=pl.String)
         return texts.str.slice(len('{"cell":')).str.head(-1).replace("null", None).alias(name)
+    if isinstance(column.dtype, pl.Datetime | pl.Date):
+        return frame.select(moment_text(pl.col(name), column.dtype, "%.6f")).to_series().alias(name)
     return column.bin.encode("base64") if column.dtype == pl.Binary else column

@@ -16,6 +16,12 @@ _STARTING = 10.0
 _AWAY = 1.5
 
 
+class _Signal(asyncio.Event):
+    """The next epoch of a view, for all who wait for it."""
+
+    waiting = 0
+
+
 class Hub:
     """The views for handlers."""
 
@@ -26,7 +32,7 @@ class Hub:
         self.ingesting = 0
         self.closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._signals: dict[str, asyncio.Event] = {}
+        self._signals: dict[str, _Signal] = {}
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -65,13 +71,19 @@ class Hub:
 
     async def moved(self, name: str, seconds: float) -> None:
         """Return when a view has moved, or after some seconds."""
-        signal = self._signals.setdefault(name, asyncio.Event())
+        signal = self._signals.setdefault(name, _Signal())
+        signal.waiting += 1
         try:
             # Not `wait_for`: it makes a task of its own, for each of many subscribers.
             async with asyncio.timeout(seconds):
                 await signal.wait()
         except TimeoutError:
             return
+        finally:
+            signal.waiting -= 1
+            # A client may ask for any name, also for one that no view ever has.
+            if not signal.waiting and self._signals.get(name) is signal:
+                del self._signals[name]
 
     async def reached(self, name: str, epoch: int, seconds: float) -> Followed:
         """The view once it exists and has reached an epoch."""

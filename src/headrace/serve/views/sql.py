@@ -7,9 +7,10 @@ the network, extensions or settings, and has bounds on time, rows and memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 
 import duckdb
 import polars as pl
@@ -38,6 +39,8 @@ class SqlLimits:
     seconds: float = 10.0
     rows: int = 100_000
     memory: str = "1GB"
+    answer: int = 256 * 1024 * 1024
+    """Bytes of the rows."""
     threads: int = 2
 
 
@@ -129,22 +132,49 @@ def _answer(database: duckdb.DuckDBPyConnection, text: str, limits: SqlLimits) -
     timer.start()
     try:
         reader: pa.RecordBatchReader = database.sql(text).to_arrow_reader(min(limits.rows + 1, 10_000))
-        schema, batches, rows = reader.schema, list[pa.RecordBatch](), 0
+        _refuse_intervals(reader.schema)
+        schema, batches, rows, size = reader.schema, list[pa.RecordBatch](), 0, 0
         for batch in reader:
             batches.append(batch)
             rows += batch.num_rows
+            size += batch.nbytes
+            if size > limits.answer:
+                raise Problem(413, f"the rows have more than {limits.answer:,} bytes", hint="ask for fewer rows or shorter values")
             if rows > limits.rows:
                 break
-    except duckdb.InterruptException as error:
-        raise Problem(408, f"the query took longer than {limits.seconds:g} seconds") from error
-    except duckdb.OutOfMemoryException as error:
-        raise Problem(413, f"the query needs more than {limits.memory} of memory") from error
-    except duckdb.Error as error:
-        raise Problem(400, _first_line(error)) from error
+    except (duckdb.Error, OSError) as error:
+        raise _problem(error, limits) from error
     finally:
         timer.cancel()
-    table = _narrowed(pa.Table.from_batches(batches, schema))
+    table = pa.Table.from_batches(batches, schema)
+    table = _narrowed(table.rename_columns(_distinct(table.column_names)))
     return table.slice(0, limits.rows), rows <= limits.rows
+
+
+def _problem(error: Exception, limits: SqlLimits) -> Problem:
+    """What the database says of a query. After the first rows its errors come through Arrow, which keeps their text only."""
+    text = _first_line(error)
+    if isinstance(error, duckdb.InterruptException) or text.startswith("INTERRUPT Error"):
+        return Problem(408, f"the query took longer than {limits.seconds:g} seconds")
+    if isinstance(error, duckdb.OutOfMemoryException) or text.startswith("Out of Memory Error"):
+        return Problem(413, f"the query needs more than {limits.memory} of memory")
+    return Problem(400, text)
+
+
+def _refuse_intervals(schema: pa.Schema) -> None:
+    """An interval of months, days and nanoseconds is a type of no format."""
+    for field in schema:
+        if "interval" in str(field.type):
+            raise Problem(400, f"column {field.name!r} is an interval, which an answer cannot have", hint="epoch(…) has its seconds")
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns, each once, as the database itself names those of a subquery: url, url_1."""
+    taken = list[str]()
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        taken.append(name if name not in taken else next(other for other in numbered if other not in taken and other not in names))
+    return taken
 
 
 def _narrowed(table: pa.Table) -> pa.Table:
