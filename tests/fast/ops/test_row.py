@@ -223,7 +223,7 @@ def test_what_cannot_be_told_is_refused(job, tmp_path):
         story_of(job.plan, "other", {}, job.place, job.log)
     with pytest.raises(PlanError, match="3 parts"):
         parsed_key("sold", ("product", "window_start"), pa.schema([]), "1/2/3")
-    with pytest.raises(PlanError, match="no int64"):
+    with pytest.raises(PlanError, match="no bigint"):
         parsed_key("sold", ("product",), pa.schema([("product", pa.int64())]), "x")
     app = hr.App("elsewhere", home=tmp_path / "elsewhere")
     stream = app.stream("clicks", "url string", source=hr.kafka("clicks", servers="127.0.0.1:1"))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from headrace.cli.commands import execute
 from headrace.core.clock import to_datetime
+from headrace.core.columns.schema import schema
 from headrace.core.errors import JobError, PlanError
 from headrace.jobs.directory import JobDirectory
 from headrace.ops.why.facts import facts_of
+from headrace.ops.why.keys import parsed_key
 from headrace.ops.why.rules import findings
 from headrace.plan.topics import hot_topic
 from tests.support.troubled import NOON, SECOND, TroubledJob
@@ -217,7 +219,17 @@ def test_a_key_that_a_view_lacks_is_told_with_near_ones(running):
 
 def test_a_key_of_another_type_is_told(running):
     found = running.found(view="sold", key="seven")["wrong key"]
-    assert found.fact == "'seven' is no int64, and that is the type of 'product', a key column of view 'sold'"
+    assert found.fact == "'seven' is no bigint, and that is the type of 'product', a key column of view 'sold'"
+
+
+def test_a_slash_within_a_part_of_a_key_is_written_as_in_a_path():
+    columns = schema("url string, day date")
+    found = parsed_key("hits", ("url", "day"), columns, "%2Fa%2Fb%25/2026-01-01")
+    assert [value.as_py() for value in found.values()] == ["/a/b%", date(2026, 1, 1)]
+    assert parsed_key("hits", ("url",), columns, "/a%2F")["url"].as_py() == "/a%2F"
+    with pytest.raises(PlanError) as refused:
+        parsed_key("hits", ("url", "day"), columns, "/a/2026-01-01")
+    assert refused.value.hint == "write a slash within a part as %2F"
 
 
 def test_a_view_that_a_job_does_not_have_is_refused_with_those_it_has(running):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from headrace.core.columns.schema import schema
+from headrace.core.columns.schema import schema, type_name
 from headrace.core.errors import PlanError
 from headrace.jobs.facts.description import DescribedOutput
 from headrace.log import Log
@@ -27,26 +28,39 @@ def wrong_key(facts: JobFacts) -> Iterator[Finding]:
 
 def parsed_key(view: str, key: Sequence[str], columns: pa.Schema, text: str) -> dict[str, pa.Scalar]:
     """The values of a key that is written with / between its parts; fewer parts are the first columns of the key."""
-    parts = text.split("/") if len(key) > 1 else [text]
+    parts = _parts(key, text)
     if len(parts) > len(key):
-        raise PlanError(f"key {text!r} has {len(parts)} parts, and the key of view {view!r} has {len(key)}: {', '.join(key)}")
+        raise PlanError(
+            f"key {text!r} has {len(parts)} parts, and the key of view {view!r} has {len(key)}: {', '.join(key)}",
+            hint="write a slash within a part as %2F",
+        )
     found = {}
     for name, part in zip(key, parts, strict=False):
         kind = columns.field(name).type
         try:
             found[name] = pa.scalar(part).cast(kind)
         except pa.ArrowInvalid as error:
-            raise PlanError(f"{part!r} is no {kind}, and that is the type of {name!r}, a key column of view {view!r}") from error
+            raise PlanError(f"{part!r} is no {type_name(kind)}, and that is the type of {name!r}, a key column of view {view!r}") from error
     return found
 
 
+def _parts(key: Sequence[str], text: str) -> list[str]:
+    """The parts of a key of several columns, percent-encoded as in a path; a key of one column is the text as it is."""
+    return [unquote(part) for part in text.split("/")] if len(key) > 1 else [text]
+
+
 def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
-    parts = text.split("/") if len(view.key) > 1 else [text]
+    parts = _parts(view.key, text)
     columns = view.key[: len(parts)]
     named = ", ".join(view.key)
     if len(parts) > len(view.key):
         fact = f"key {text!r} has {len(parts)} parts, and the key of view {view.name!r} has {len(view.key)}: {named}"
-        yield Finding("wrong key", fact, remedy=f"give one part for each of {named}, with / between them", step=view.name)
+        yield Finding(
+            "wrong key",
+            fact,
+            remedy=f"give one part for each of {named}, with / between them, and a slash within one as %2F",
+            step=view.name,
+        )
         return
     types = [schema(view.columns).field(name).type for name in columns]
     wanted = []
@@ -54,8 +68,9 @@ def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
         try:
             wanted.append(pa.scalar(part).cast(kind))
         except pa.ArrowInvalid:
-            fact = f"{part!r} is no {kind}, and that is the type of {name!r}, a key column of view {view.name!r}"
-            yield Finding("wrong key", fact, why="a value of another type equals none", remedy=f"give a {kind}", step=view.name)
+            shown = type_name(kind)
+            fact = f"{part!r} is no {shown}, and that is the type of {name!r}, a key column of view {view.name!r}"
+            yield Finding("wrong key", fact, why="a value of another type equals none", remedy=f"give a {shown}", step=view.name)
             return
     try:
         rows = log.snapshot(view.topic).table.select(list(columns))
@@ -77,6 +92,11 @@ def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
 
 
 def _near(text: str, found: set[tuple[object, ...]]) -> list[str]:
-    known = {"/".join(str(part) for part in key): key for key in found}
+    known = {"/".join(_written(part) if len(key) > 1 else str(part) for part in key): key for key in found}
     folded = {shown.strip().casefold(): shown for shown in known}
     return [repr(folded[match]) for match in get_close_matches(text.strip().strip("\"'").casefold(), folded, n=3)]
+
+
+def _written(part: object) -> str:
+    """A part of a key as `_parts` reads it."""
+    return str(part).replace("%", "%25").replace("/", "%2F")
