@@ -172,8 +172,7 @@ class Server:
         return uvicorn.Config(
             self.application(), host=settings.host, port=settings.port, log_level="warning", access_log=False, ws="websockets-sansio",
             ws_per_message_deflate=False, http=guarded(settings.limits), timeout_keep_alive=30, server_header=False,
-            h11_max_incomplete_event_size=64 * 1024, timeout_graceful_shutdown=3,
-            ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
+            timeout_graceful_shutdown=3, ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
         )  # fmt: skip
 
     def _metrics(self) -> Iterable[Metric]:

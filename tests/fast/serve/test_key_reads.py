@@ -4,7 +4,6 @@ import asyncio
 import json
 from random import Random
 
-import polars as pl
 import pytest
 
 from headrace.log import Log
@@ -27,14 +26,10 @@ def table(totals, home):
     log.close()
 
 
-def key(url):
-    return pl.DataFrame({"url": [url]}, schema={"url": pl.String})
-
-
 def answers(table, urls, form=JSON):
     async def ask():
         reads = KeyReads()
-        found = await asyncio.gather(*(reads.find(table, key(url)) for url in urls))
+        found = await asyncio.gather(*(reads.find(table, (url,)) for url in urls))
         return [(answer.epoch, answer.body(ResponseFormat(form)).decode() if answer.found else None) for answer in found]
 
     return asyncio.run(ask())
@@ -64,18 +59,29 @@ def test_a_look_that_fails_fails_every_question_in_it_and_none_after_it(table, m
         reads = KeyReads()
         with monkeypatch.context() as broken:
             broken.setattr(table, "find", lambda keys: 1 / 0)
-            failed = await asyncio.gather(*(reads.find(table, key("/1")) for _ in range(3)), return_exceptions=True)
-        return failed, await reads.find(table, key("/1"))
+            failed = await asyncio.gather(*(reads.find(table, ("/1",)) for _ in range(3)), return_exceptions=True)
+        return failed, await reads.find(table, ("/1",))
 
     failed, after = asyncio.run(ask())
     assert [type(error) for error in failed] == [ZeroDivisionError] * 3
     assert after.found
 
 
+def test_a_key_that_no_column_can_have_fails_its_own_question_only(table):
+    async def ask():
+        reads = KeyReads()
+        return await asyncio.gather(*(reads.find(table, (url,)) for url in ("/1", object(), "/2")), return_exceptions=True)
+
+    before, failed, after = asyncio.run(ask())
+    assert before.found
+    assert after.found
+    assert isinstance(failed, ValueError)
+
+
 def test_a_question_that_is_withdrawn_does_not_hold_up_the_others(table):
     async def ask():
         reads = KeyReads()
-        tasks = [asyncio.create_task(reads.find(table, key(f"/{number}"))) for number in range(3)]
+        tasks = [asyncio.create_task(reads.find(table, (f"/{number}",))) for number in range(3)]
         await asyncio.sleep(0)
         tasks[1].cancel()
         return [await tasks[0], await tasks[2]]

@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections import OrderedDict
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from headrace.serve.http.limits import ServerLimits
 
 # Files of the log, of caches, and of the program itself.
 _OWN_FILES = 512
+# The parser has no bound of its own on the head of a request, nor on what follows its body.
+_LONGEST_HEAD = 64 * 1024
 
 
 class IdleConnections:
@@ -55,10 +59,41 @@ class IdleConnections:
         one.transport.abort()
 
 
-class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 with a bound on the time in which a request must arrive, and on the number of connections."""
+class _Parser(httptools.HttpRequestParser):
+    """A parser that takes a request to change to a protocol which is not spoken here as one without that: it would take no body then.
+
+    Java's client begins each connection with a request to change to HTTP/2.
+    """
+
+    def __init__(self, connection: GuardedProtocol) -> None:
+        super().__init__(connection)
+        # A client may send more behind its last request; the answer to it is still due.
+        self.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._connection = connection
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override] # as asyncio gives them
+        try:
+            super().feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._connection.asks_for_websocket():
+                raise
+            head = self._connection.head_without_upgrade()
+            self._connection.parser = _Parser(self._connection)
+            self._connection.parser.feed_data(head + data[upgrade.args[0] :])
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with a bound on the size of a request's head, on the time in which it must arrive, and on the number of connections."""
 
     waiting: ClassVar[IdleConnections]
+    # Bytes since the last head or part of a body was complete.
+    _incomplete = 0
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.parser = _Parser(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         super().connection_made(transport)
@@ -71,19 +106,49 @@ class GuardedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
+        self._incomplete += len(data)
         super().data_received(data)
+        if self._incomplete > _LONGEST_HEAD and not self.transport.is_closing():
+            self.send_400_response(f"The head of a request has at most {_LONGEST_HEAD:,} bytes.")
         if self.cycle is not before:
             self.waiting.remove(self)
-            if self.cycle.response_complete:
-                self.waiting.add(self)
+            self._wait_if_idle()
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+    def on_headers_complete(self) -> None:
+        self._incomplete = 0
+        if not self.parser.should_upgrade() or self.asks_for_websocket():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._incomplete = 0
+        super().on_body(body)
+
+    def handle_websocket_upgrade(self) -> None:
         self.waiting.remove(self)
-        super().handle_websocket_upgrade(event)
+        super().handle_websocket_upgrade()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.transport.is_closing():
+        self._wait_if_idle()
+
+    def asks_for_websocket(self) -> bool:
+        return self._should_upgrade()
+
+    def head_without_upgrade(self) -> bytes:
+        """The head of the request for the same in HTTP/1.1."""
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        if method == b"CONNECT":
+            raise httptools.HttpParserError("this is no proxy")
+        headers = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *headers, b"", b""])
+
+    def _wait_if_idle(self) -> None:
+        """Wait for the next request, unless one is at work that came before this answer was complete."""
+        if self.cycle.response_complete and not self.transport.is_closing():
             self.waiting.add(self)
 
 

@@ -70,7 +70,7 @@ class Security:
 
     def _judge(self, scope: Scope) -> Role:
         headers = Headers(scope=scope)
-        host = headers.get("host", "").lower()
+        host = ", ".join(headers.getlist("host")).lower()
         if host not in self._hosts:
             raise Problem(421, f"this server is not called {host!r}", hint="use the address it printed, or name it with --host-name")
         self._check_origin(headers.get("origin"), host, scope)

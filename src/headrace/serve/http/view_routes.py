@@ -22,7 +22,7 @@ from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, va
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.key_reads import KeyReads
+from headrace.serve.views.key_reads import KeyReads, key_frame
 from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
@@ -72,17 +72,16 @@ class ViewRoutes:
         parts = _parts(request, followed)
         key = followed.view.key
         kinds = [followed.view.columns.field(name).type for name in key]
-        values = {name: value_of(text, kind, name) for name, kind, text in zip(key, kinds, parts, strict=False)}
-        frame = _frame(values, followed)
+        values = tuple(value_of(text, kind, name) for name, kind, text in zip(key, kinds, parts, strict=False))
         form = accepted(request.headers.get("accept"), request.query_params.get("format"))
         if len(parts) == len(key):
-            answer = await self._key_reads.find(followed.table, frame)
+            answer = await self._key_reads.find(followed.table, values)
             if not answer.found:
                 raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=answer.epoch)
             headers = {"ETag": _tag(followed, answer.epoch), "X-Epoch": str(answer.epoch)}
             return Response(answer.body(form), headers=headers, media_type=form.media_type)
-        snapshot = followed.table.snapshot()
-        keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in values])
+        snapshot, frame = followed.table.snapshot(), key_frame([values], followed.view)
+        keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in frame.columns])
         rows = await asyncio.to_thread(lambda: snapshot.where_equal(frame).filter(keep).sort(key[len(parts) :]).head(10_001).collect())
         if rows.height > 10_000:
             raise Problem(

@@ -6,14 +6,21 @@ A look takes about as long for fifty keys as for one. Under load questions wait 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
+from headrace.operators.expressions.dtypes import dtype
 from headrace.schema.legible import as_json
+from headrace.serve.views.catalog import ServedView
 from headrace.serve.views.formats import JSON, ResponseFormat
 from headrace.serve.views.table import ViewTable
+
+Key = tuple[Any, ...]
+"""The values of a view's key columns."""
 
 
 class _Look:
@@ -47,7 +54,13 @@ class KeyAnswer:
         return form.rows(self._look.rows.slice(self._place, 1))
 
 
-_Waiting = list[tuple[pl.DataFrame, asyncio.Future[KeyAnswer]]]
+def key_frame(keys: Sequence[Key], view: ServedView) -> pl.DataFrame:
+    """Keys, or their first parts, as columns."""
+    kinds = [(name, dtype(view.columns.field(name).type)) for name in view.key]
+    return pl.DataFrame([pl.Series(name, values, kind) for (name, kind), values in zip(kinds, zip(*keys, strict=True), strict=False)])
+
+
+_Waiting = list[tuple[Key, asyncio.Future[KeyAnswer]]]
 
 
 class KeyReads:
@@ -56,7 +69,7 @@ class KeyReads:
     def __init__(self) -> None:
         self._waiting: dict[ViewTable, _Waiting] = {}
 
-    async def find(self, table: ViewTable, key: pl.DataFrame) -> KeyAnswer:
+    async def find(self, table: ViewTable, key: Key) -> KeyAnswer:
         """The row of one whole key."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[KeyAnswer] = loop.create_future()
@@ -69,13 +82,19 @@ class KeyReads:
     def _look(self, table: ViewTable) -> None:
         # The client of a request that was cancelled is gone.
         waiting = [(key, answer) for key, answer in self._waiting.pop(table) if not answer.done()]
-        if not waiting:
-            return
+        if waiting:
+            self._answer(table, waiting)
+
+    def _answer(self, table: ViewTable, waiting: _Waiting) -> None:
         try:
-            epoch, rows, places = table.find(pl.concat([key for key, _ in waiting]))
-        except Exception as error:  # noqa: BLE001 - each request answers with it
-            for _, answer in waiting:
-                answer.set_exception(error)
+            epoch, rows, places = table.find(key_frame([key for key, _ in waiting], table.view))
+        except Exception as error:  # noqa: BLE001 - the request answers with it
+            if len(waiting) == 1:
+                waiting[0][1].set_exception(error)
+                return
+            # One of the keys may be none that a column can have.
+            for one in waiting:
+                self._answer(table, [one])
             return
         look = _Look(rows)
         found = {place: number for number, place in enumerate(places.tolist())}
