@@ -75,7 +75,10 @@ class RowStory:
             lines.append(f"  replayed they make {list(self.replayed)}")
             lines += [f"  the log of {stream!r} begins at offset {offset:,} only" for stream, offset in self.begins.items()]
             if not self.begins and any(_START in row for row in self.rows):
-                lines.append("  a record that was partly late, for windows that were closed when it came, counts in its others only")
+                lines.append(
+                    "  the replay does not know when windows closed: a record that came after one of its windows, or after the session that"
+                )
+                lines.append("  it would have extended, was closed (partly late), has no part in that row")
         lines += [
             f"  {one.stream}/{one.partition} offset {one.offset:,}: {_steps(one)}   {one.record}" for one in self.records[:_MOST]
         ]  # fmt: skip
