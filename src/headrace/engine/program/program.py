@@ -31,6 +31,7 @@ from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.record_time import ComputedTime
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.frames import without
 from headrace.operators.state.store import Store
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
@@ -90,7 +91,7 @@ class Operator:
         if FAULT in results.columns:
             known = results.get_column(FAULT).is_null()
             failed += [] if known.all() else [results.filter(~known).rename({FAULT: REASON})]
-            results = (results if known.all() else results.filter(known)).drop(FAULT)
+            results = without(results if known.all() else results.filter(known), FAULT)
         kept = [column for column in results.columns if column not in {c for c, _ in self._finish} and column != ALL]
         made, bad = computed(results, self._finish, kept)
         if bad is not None:

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from headrace.operators.frames import row_hashes
+
 # The most combinations of keys: a number for each record, and a number in any case.
 _EACH, _ALWAYS = 4, 65_536
 # Shorter runs than this on average are not worth it.
@@ -159,11 +161,11 @@ def doubtful(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
 
 
 def _hashes(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
-    keys = records[list(dict.fromkeys(by))]
-    if any(kind.is_float() or kind.is_nested() for kind in keys.dtypes):
+    keys = list(dict.fromkeys(by))
+    kinds = records.schema
+    if any(kinds[name].is_float() or kinds[name].is_nested() for name in keys):
         return None
-    hashes: np.ndarray = keys.hash_rows(seed=5).to_numpy()
-    return hashes
+    return row_hashes(records, keys, seed=5)
 
 
 def _beside_others(hashes: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import polars as pl
 from polars.dataframe.group_by import GroupBy, RollingGroupBy
 
@@ -19,6 +20,7 @@ from headrace.operators.aggregates.functions import collected, countmin, counts,
 from headrace.operators.aggregates.functions import user_functions as own
 from headrace.operators.aggregates.numbered_groups import NumberedGroups, distinct, doubtful, groups_of
 from headrace.operators.changes import OP, TIME
+from headrace.operators.frames import rows_at, without
 
 ROWS = "_rows"
 # Why a result with records could not be computed; null where it was.
@@ -140,14 +142,14 @@ def _numbered(records: pl.DataFrame, groups: NumberedGroups, grouping: _Grouping
         if not values.null_count():
             ready[name] = pl.Series(groups.largest(values.to_numpy()), dtype=values.dtype)
             del named[name]
-    found = records[list(grouping.by)][groups.first]
+    found = rows_at(records[list(grouping.by)], groups.first)
     if named:
         rest = (
             records.with_columns_seq(pl.Series(_NUMBER, groups.numbers))
             .group_by(_NUMBER)
             .agg(one.alias(name) for name, one in named.items())
         )
-        found = found.hstack(rest.sort(_NUMBER).drop(_NUMBER))
+        found = found.hstack(without(rows_at(rest, np.argsort(rest.get_column(_NUMBER).to_numpy())), _NUMBER))
     return _condensed(found.hstack([column.alias(name) for name, column in ready.items()]), grouping, raw=True)
 
 

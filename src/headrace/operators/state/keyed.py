@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
-from headrace.operators.frames import rows_at, rows_where, with_constant
+from headrace.operators.frames import row_hashes, rows_at, rows_where, with_constant
 from headrace.operators.nulls import same_values
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.chunks import FAN_IN
@@ -379,7 +379,7 @@ class KeyedState:
         return rows_at(pl.concat(parts, rechunk=True), back)
 
     def _hashes(self, frame: pl.DataFrame) -> np.ndarray:
-        return frame[self._keys].hash_rows(seed=11).to_numpy().copy()
+        return row_hashes(frame, self._keys, seed=11).copy()
 
     def _name(self, serial: int) -> str:
         return f"{self._prefix}{serial}"

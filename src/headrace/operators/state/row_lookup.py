@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from headrace.operators.frames import row_hashes
 from headrace.operators.nulls import filled, nulls_of
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -19,7 +20,7 @@ Present = Callable[[np.ndarray], np.ndarray]
 
 def key_hashes(frame: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """A hash for the key of each row; equal keys have equal hashes."""
-    return frame[list(columns)].hash_rows(seed=13).to_numpy()
+    return row_hashes(frame, columns, seed=13)
 
 
 @dataclass(frozen=True)
