@@ -97,17 +97,21 @@ def free_port(first: int) -> int:
     raise ConnectorError(f"no port from {first} to {first + 99} is free", hint="choose one with --port")
 
 
-class _AnnouncedServer(uvicorn.Server):
-    """A server that says when it has started: a port may be taken."""
+class _HubServer(uvicorn.Server):
+    """A server that says when it has started, as a port may be taken, and ends its streams before it waits for requests to end."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, hub: Hub, announce: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
-        self._announce = announce
+        self._hub, self._announce = hub, announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
 
 
 class Server:
@@ -140,7 +144,7 @@ class Server:
 
     def run(self, announce: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM; `announce` is called as soon as clients are answered."""
-        server = _AnnouncedServer(self._config(), announce)
+        server = _HubServer(self._config(), self.hub, announce)
         try:
             server.run()
         except SystemExit as error:
@@ -151,7 +155,7 @@ class Server:
     @contextmanager
     def background(self) -> Iterator[None]:
         """Serve in a thread for as long as the block lasts."""
-        server = uvicorn.Server(self._config())
+        server = _HubServer(self._config(), self.hub)
         thread = threading.Thread(target=server.run, name="headrace-server", daemon=True)
         thread.start()
         try:

@@ -112,7 +112,7 @@ class JobRoutes:
             except (HeadraceError, OSError) as error:
                 # A job that is being removed; who asks for it is told.
                 _log.info("the jobs could not be followed: %s", error)
-            await asyncio.sleep(_FOLLOWED)
+            await self._hub.pause(_FOLLOWED)
 
     async def _stream(self, name: str) -> AsyncIterator[str]:
         while not self._hub.closing:
@@ -122,7 +122,7 @@ class JobRoutes:
                 yield f"event: error\ndata: {json.dumps({'detail': problem.fact})}\n\n"
                 return
             yield f"event: status\ndata: {json.dumps(told, separators=(',', ':'))}\n\n"
-            await asyncio.sleep(_EVERY)
+            await self._hub.pause(_EVERY)
 
     async def _status(self, name: str) -> dict[str, Any]:
         async with self._asking:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 from headrace.log import Log
@@ -30,7 +31,7 @@ class Hub:
         self.follower = Follower(log, home, cache, self._moved)
         self.subscribers = 0
         self.ingesting = 0
-        self.closing = False
+        self._closed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._signals: dict[str, _Signal] = {}
 
@@ -38,9 +39,18 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self.follower.start()
 
+    @property
+    def closing(self) -> bool:
+        return self._closed.is_set()
+
+    def close(self) -> None:
+        """Let every stream end, and who waits for an epoch be told."""
+        self._closed.set()
+        for name in list(self._signals):
+            self._wake(name)
+
     async def stop(self) -> None:
-        self.closing = True
-        self._wake_all()
+        self.close()
         await asyncio.to_thread(self.follower.stop)
 
     def view(self, name: str) -> Followed:
@@ -85,6 +95,12 @@ class Hub:
             if not signal.waiting and self._signals.get(name) is signal:
                 del self._signals[name]
 
+    async def pause(self, seconds: float) -> None:
+        """Return after some seconds, or when the server closes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closed.wait()
+
     async def reached(self, name: str, epoch: int, seconds: float) -> Followed:
         """The view once it exists and has reached an epoch."""
         deadline = asyncio.get_running_loop().time() + seconds
@@ -93,6 +109,8 @@ class Hub:
             at = found.table.epoch if found is not None and found.ready else -1
             if found is not None and at >= epoch:
                 return found
+            if self.closing:
+                raise Problem(503, "the server stops", headers={"Retry-After": "1"})
             rest = deadline - asyncio.get_running_loop().time()
             if rest <= 0:
                 self.view(name)
@@ -108,7 +126,3 @@ class Hub:
         signal = self._signals.pop(name, None)
         if signal is not None:
             signal.set()
-
-    def _wake_all(self) -> None:
-        for name in list(self._signals):
-            self._wake(name)
