@@ -10,6 +10,7 @@ from headrace.jobs.facts.description import read_description
 from headrace.serve.views.catalog import Catalog
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.table import ViewTable
+from tests.support.processes import until
 
 
 class Commits:
@@ -112,7 +113,7 @@ def test_a_job_whose_description_is_damaged_does_not_stop_the_views_of_others(wr
     with serving() as client:
         client.get("/api/v1/views/totals?epoch=1").raise_for_status()
         (views[1].place.path / "description.json").write_text('{"app": 1}')
-        time.sleep(1.5)
+        until(lambda: [view["name"] for view in client.get("/api/v1/views").json()] == ["totals"])
         epoch = views[0].epoch([{**ROW, "views": 2}])
         assert client.get("/api/v1/views/totals", params={"epoch": epoch, "wait": 10}).json()["rows"][0]["views"] == 2
         assert [job["app"] for job in client.get("/api/v1/jobs").json()] == ["totals-job"]
