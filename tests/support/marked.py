@@ -71,7 +71,7 @@ def _states(process: int) -> set[str]:
     found: set[str] = set()
     tasks = Path(f"/proc/{process}/task")
     try:
-        threads = os.listdir(tasks)
+        threads = [thread.name for thread in tasks.iterdir()]
     except OSError:  # the process ended
         return found
     for thread in threads:
