@@ -15,6 +15,9 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from headrace.ops.servers.ports import free_ports
+from headrace.serve.server import Server, ServeSettings
+
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--window-size=1280,860",
@@ -132,3 +135,19 @@ def looking(profile: Path) -> Iterator[Looker]:
         yield Looker(opened)
     finally:
         opened.quit()
+
+
+@contextmanager
+def served(home: Path, looker: Looker, port: int | None = None, *, leaves: bool = True) -> Iterator[Server]:
+    """A server of a home for as long as the block lasts.
+
+    The browser leaves its page in the end, unless the test wants to see what a page does without its server: a server that stops waits
+    for those who listen, for seconds.
+    """
+    server = Server(home, ServeSettings(port=port or free_ports(1)[0]))
+    with server.background():
+        try:
+            yield server
+        finally:
+            if leaves:
+                looker.driver.get("about:blank")

@@ -1,7 +1,6 @@
 """The page in a real browser over views that are written by hand: forms, links, history, and a server that goes and comes back."""
 
 import json
-from contextlib import contextmanager
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -9,9 +8,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from headrace.ops.servers.ports import free_ports
-from headrace.serve.server import Server, ServeSettings
 from headrace.testing.written import WrittenView, accounted
-from tests.support.browser import looking
+from tests.support.browser import looking, served
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +24,6 @@ def totals(tmp_path):
     view.log.create_topic("facts", schema="url string, views bigint", exist_ok=True)
     yield view
     view.close()
-
-
-@contextmanager
-def served(home, port=None):
-    server = Server(home, ServeSettings(port=port or free_ports(1)[0]))
-    with server.background():
-        yield server
 
 
 def show(browser, server, screen, role="operate"):
@@ -50,7 +41,7 @@ def type_into(browser, selector, text):
 
 def test_a_view_changes_by_itself_and_can_be_seen_as_of_an_epoch_before(browser, totals):
     totals.epoch([{"url": "/a", "views": 1}, {"url": "/b", "views": 7}])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "views/totals")
         browser.sees("2 rows")
         assert "token" not in browser.driver.current_url
@@ -70,7 +61,7 @@ def test_a_view_changes_by_itself_and_can_be_seen_as_of_an_epoch_before(browser,
 def test_every_state_of_the_page_is_a_link_and_a_key_leads_anywhere(browser, totals):
     accounted(totals, 1, facts={"taken": 2, "out": 2}, totals={"taken": 2, "out": 2})
     totals.epoch([{"url": "/a", "views": 1}])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "pipeline")
         browser.press("[data-node=totals]")
         browser.until(lambda: browser.driver.current_url.endswith("#/totals-job/pipeline/totals"))
@@ -97,7 +88,7 @@ def test_every_state_of_the_page_is_a_link_and_a_key_leads_anywhere(browser, tot
 
 def test_a_record_is_sent_from_the_page_and_found_by_its_key(browser, totals):
     totals.epoch([])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "topics/facts")
         browser.sees("Records of facts")
         type_into(browser, "textarea", json.dumps({"url": "/sent", "views": 3}))
@@ -118,7 +109,7 @@ def test_a_group_goes_on_from_another_place(browser, totals):
         while consumer.poll(timeout="1 second") is None:
             pass
         consumer.commit()
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "topics/facts")
         browser.sees("readers", "aside")
         Select(browser.until(lambda: browser.driver.find_element(By.CSS_SELECTOR, "aside select"))).select_by_visible_text("beginning")
@@ -133,7 +124,7 @@ def test_a_dead_letter_is_fixed_and_sent_again(browser, totals):
         letter = {"step": "facts", "reason": "no number", "partition": 0, "offset": 7, "record": '{"url": "/a", "views": null}'}
         producer.send("facts.dead", letter)
     totals.epoch([])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "late/facts.dead")
         browser.press("main tbody tr")
         browser.sees("no number", "aside")
@@ -149,12 +140,12 @@ def test_a_dead_letter_is_fixed_and_sent_again(browser, totals):
 def test_a_page_goes_on_after_the_server_restarts_without_a_gap(browser, totals):
     totals.epoch([{"url": "/a", "views": 1}])
     port = free_ports(1)[0]
-    with served(totals.home, port) as server:
+    with served(totals.home, browser, port, leaves=False) as server:
         show(browser, server, "views/totals", "read")
         browser.sees("1 row")
     browser.until(lambda: browser.all(".stale"))
     totals.epoch([{"url": "/while-it-was-gone", "views": 2}])
-    with served(totals.home, port):
+    with served(totals.home, browser, port):
         browser.sees("/while-it-was-gone")
         browser.until(lambda: not browser.all(".stale"))
         totals.epoch([{"url": "/after", "views": 3}])
@@ -163,7 +154,7 @@ def test_a_page_goes_on_after_the_server_restarts_without_a_gap(browser, totals)
 
 def test_a_reader_is_told_which_token_it_takes(browser, totals):
     totals.epoch([])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         show(browser, server, "topics/facts", "read")
         browser.sees("To send records, open the page with the token of the role operate")
         show(browser, server, "epochs", None)
@@ -172,7 +163,7 @@ def test_a_reader_is_told_which_token_it_takes(browser, totals):
 
 def test_without_a_token_there_is_no_page(browser, totals):
     totals.epoch([])
-    with served(totals.home) as server:
+    with served(totals.home, browser) as server:
         browser.driver.delete_all_cookies()
         browser.open(f"{server.url}/?token=wrong")
         browser.until(lambda: "a token is needed" in browser.driver.page_source)

@@ -61,7 +61,9 @@ def page(browser, demo):
         producer.send("page_views", {"url": "/late", "user": "ada", "viewed_at": long_ago})
         producer.send("page_views", {"url": "/broken", "user": "ada", "viewed_at": None}, key="/broken")
     browser.until(lambda: browser.all("nav i") and int(browser.text("nav i").replace(",", "")) >= 2)
-    return browser
+    yield browser
+    # A server that stops waits for those who listen.
+    browser.driver.get("about:blank")
 
 
 def figure(browser, name):

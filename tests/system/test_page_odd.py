@@ -2,7 +2,6 @@
 
 import json
 import threading
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -14,9 +13,8 @@ from headrace.core.clock import ManualClock
 from headrace.jobs.facts.last_run import Recorder, recorded
 from headrace.jobs.facts.progress import Progress
 from headrace.ops.servers.ports import free_ports
-from headrace.serve.server import Server, ServeSettings
 from headrace.testing.written import WrittenView, accounted
-from tests.support.browser import looking
+from tests.support.browser import looking, served
 
 LONG = "a_name_that_somebody_generated_from_a_path_of_a_warehouse_and_never_shortened_again_0123456789"
 BEYOND = 2**53 + 1
@@ -42,18 +40,18 @@ def written(tmp_path):
         view.close()
 
 
-@contextmanager
-def served(home, port=None):
-    server = Server(home, ServeSettings(port=port or free_ports(1)[0]))
-    with server.background():
-        yield server
-
-
 def show(browser, server, place, role="operate"):
     browser.open(f"{server.url}/?token={getattr(server.tokens, role)}")
     browser.until(lambda: browser.all("nav a"))
     browser.errors()
+    go_on(browser, server, place)
+
+
+def go_on(browser, server, place):
+    """Go to another place of the page that is open, as a link does, and wait for its screen."""
     browser.driver.get(f"{server.url}/#/{place}")
+    screen = place.split("/")[1]
+    browser.until(lambda: browser.all(f"nav a[aria-current=page][href*='/{screen}']"))
 
 
 def too_wide(browser):
@@ -71,15 +69,16 @@ def test_a_wide_view_of_odd_values_under_a_long_name_stays_readable(browser, wri
     rows = [{"url": text, **{f"column_{number}": BEYOND + number for number in range(30)}} for text in texts]
     accounted(view, 1, facts={"taken": 5, "out": 5}, **{LONG: {"taken": 5, "out": 5}})
     view.epoch(rows)
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         for width in (None, 390, 827):
             browser.width(width)
+            show(browser, server, f"{LONG}-job/pipeline")
             for screen in SCREENS:
-                show(browser, server, f"{LONG}-job/{screen}")
+                go_on(browser, server, f"{LONG}-job/{screen}")
                 browser.until(lambda: len(browser.text()) > 40)
                 assert too_wide(browser) <= 0, (screen, width)
         browser.width(None)
-        show(browser, server, f"{LONG}-job/views/{LONG}")
+        go_on(browser, server, f"{LONG}-job/views/{LONG}")
         browser.sees("5 rows")
         heads = [head.text for head in browser.all("main th")]
         assert heads[0] == "url"
@@ -99,14 +98,14 @@ def test_a_wide_view_of_odd_values_under_a_long_name_stays_readable(browser, wri
 def test_a_view_and_a_job_without_rows_say_so_with_what_would_change_it(browser, written):
     view = written()
     view.epoch([])
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/views/totals")
         browser.sees("The view has no rows yet.")
-        show(browser, server, "totals-job/topics/totals")
+        go_on(browser, server, "totals-job/topics/totals")
         browser.sees("headrace produce totals")
-        show(browser, server, "totals-job/epochs")
+        go_on(browser, server, "totals-job/epochs")
         browser.sees("No epoch with records is committed yet.")
-        show(browser, server, "totals-job/late")
+        go_on(browser, server, "totals-job/late")
         browser.sees("No record of this job was late or a dead letter.")
         show(browser, server, "no-such-job/views")
         browser.sees("There is no job no-such-job in this home.")
@@ -120,7 +119,7 @@ def test_records_with_binary_values_and_keys_are_shown_and_a_large_number_is_sen
         producer.send("raw", {"content": b"\x00\xff", "n": BEYOND}, key=b"\xff\xfe")
         producer.send("raw", {"content": None, "n": None})
         producer.send("raw", {"content": b"text", "n": 1}, key="schlüssel")
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/topics/raw")
         browser.sees("9,007,199,254,740,993")
         text = browser.text(".page")
@@ -150,7 +149,7 @@ def test_a_key_is_found_in_every_partition_and_a_dead_letter_leads_to_its_record
         place = places[17].result()
         letter = {"step": "orders", "reason": "odd", "partition": place.partition, "offset": place.offset, "record": '{"id": "order-17"}'}
         producer.send("orders.dead", letter)
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/topics/orders")
         browser.sees("Records of orders")
         Select(browser.until(lambda: browser.driver.find_element(By.CSS_SELECTOR, "select[aria-label='find by']"))).select_by_value("key")
@@ -165,9 +164,10 @@ def test_a_job_that_failed_says_why_on_every_screen(browser, written):
     view.epoch([{"url": "/a", "views": 1}])
     with pytest.raises(ZeroDivisionError), recorded(view.place, ManualClock(1_767_268_800_000_000)):
         raise ZeroDivisionError("no total to divide by")
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
+        show(browser, server, "totals-job/pipeline")
         for screen in SCREENS:
-            show(browser, server, f"totals-job/{screen}")
+            go_on(browser, server, f"totals-job/{screen}")
             browser.sees("no total to divide by", "[data-stopped=failed]")
             assert "headrace run" in browser.text("[data-stopped]")
 
@@ -175,7 +175,7 @@ def test_a_job_that_failed_says_why_on_every_screen(browser, written):
 def test_a_job_that_runs_for_the_first_time_can_be_chosen_without_a_new_page(browser, written):
     first = written()
     first.epoch([{"url": "/first", "views": 1}])
-    with served(first.home) as server:
+    with served(first.home, browser) as server:
         show(browser, server, "totals-job/views")
         browser.sees("/first")
         second = written(name="others")
@@ -191,7 +191,7 @@ def test_a_tab_opens_and_goes_on_however_many_others_are_open(browser, written):
     view = written()
     view.epoch([{"url": "/a", "views": 1}])
     first = browser.driver.current_window_handle
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         browser.driver.set_page_load_timeout(30)
         try:
             for _ in range(8):
@@ -222,7 +222,7 @@ def test_a_page_goes_on_after_a_proxy_has_refused_for_a_while(browser, written):
     view = written()
     view.epoch([{"url": "/a", "views": 1}])
     port = free_ports(1)[0]
-    with served(view.home, port) as server:
+    with served(view.home, browser, port, leaves=False) as server:
         show(browser, server, "totals-job/views/totals")
         browser.sees("1 row")
     with ThreadingHTTPServer(("127.0.0.1", port), _Refusing) as proxy:
@@ -232,7 +232,7 @@ def test_a_page_goes_on_after_a_proxy_has_refused_for_a_while(browser, written):
         proxy.shutdown()
         thread.join()
     view.epoch([{"url": "/later", "views": 2}])
-    with served(view.home, port):
+    with served(view.home, browser, port):
         browser.sees("/later")
         browser.until(lambda: not browser.all(".stale"))
 
@@ -257,7 +257,7 @@ def test_the_keyboard_alone_leads_to_a_node_a_record_and_back(browser, written):
                 return
         raise AssertionError(f"{selector} is not reached by Tab")
 
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/pipeline")
         browser.until(lambda: browser.all("[data-node=totals]"))
         tab_to("[data-node=totals]")
@@ -281,7 +281,7 @@ def test_the_keyboard_alone_leads_to_a_node_a_record_and_back(browser, written):
 def test_without_a_clipboard_what_would_be_copied_is_shown(browser, written):
     view = written()
     view.epoch([{"url": "/a", "views": 1}])
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/views/totals")
         browser.sees("1 row")
         browser.driver.execute_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
@@ -304,7 +304,7 @@ def test_a_crash_that_no_server_saw_is_shown_as_over(browser, written):
             (view.place.checkpoint / kind / str(batch)).unlink()
     view.number = 402
     view.commit()
-    with served(view.home) as server:
+    with served(view.home, browser) as server:
         show(browser, server, "totals-job/epochs")
         browser.sees("then exact again")
         assert "not yet" not in browser.text("[data-crash]")
