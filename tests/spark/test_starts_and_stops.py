@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.support.examples import soaked
 from tests.support.lives import Life
 
 APP = """
@@ -19,10 +20,10 @@ app.view("per_url", clicks.group("url", ttl=None).agg(n="count(*)"))
 """
 SEED = 14
 # A run that is killed has a Spark of its own, which takes as long to start as all others together.
-STOPS = ["caught-up"] * 7 + ["SIGINT"] * 6 + ["SIGTERM"] * 5 + ["SIGKILL"] * 2
+STOPS = ["caught-up"] * 7 + ["SIGINT"] * 6 + ["SIGTERM"] * soaked(5, 6) + ["SIGKILL"] * soaked(2, 1)
 
 
-@pytest.mark.timeout(600)  # two starts of Spark beside the warm one
+@pytest.mark.timeout(600)  # a start of Spark beside the warm one, two in the long form
 @pytest.mark.usefixtures("spark")
 def test_a_job_started_and_stopped_twenty_times_is_never_damaged_and_counts_every_record_once(tmp_path: Path) -> None:
     file = tmp_path / "app.py"

@@ -37,7 +37,7 @@ class Life:
         for number, stop in enumerate(stops):
             # The first runs meet an empty topic.
             if number > 1 and self._random.random() < 0.6:
-                self._grow()
+                self.grow()
             if stop == "caught-up":
                 self.app.run(until="caught-up")
             elif stop == "SIGKILL":
@@ -48,7 +48,8 @@ class Life:
         assert {row["url"]: row["n"] for row in self.app.read("per_url").to_pylist()} == self.sent
         assert {row["step"]: row["in"] for row in report.accounting}.get("clicks", 0) == self.sent.total()
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
+        """Send some records."""
         urls = [f"/{self._random.randrange(URLS)}" for _ in range(self._random.randrange(1, 60))]
         self._send(urls)
         self.sent.update(urls)
@@ -57,7 +58,7 @@ class Life:
         """A run of this process, stopped by a signal at once, or in or after an epoch with new records."""
         patient, before = self._random.random() < 0.6, self._place.committed_epoch()
         if patient:
-            self._grow()
+            self.grow()
 
         def stop() -> None:
             until(self._place.running)
@@ -73,7 +74,7 @@ class Life:
 
     def _killed(self) -> None:
         run, before = uuid.uuid4().hex, self._place.committed_epoch()
-        self._grow()
+        self.grow()
         command = [sys.executable, "-m", "headrace", "run", str(self._file), "--rows-per-epoch", "10"]
         with subprocess.Popen(command, env={**os.environ, MARK: run}, stderr=subprocess.PIPE) as process:
             until(lambda: self._place.committed_epoch() > before or process.poll() is not None)
