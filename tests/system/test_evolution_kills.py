@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import headrace as hr
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.evolution.takeover import rescale
 from headrace.plan.evolution.comparison import REFUSED
@@ -37,21 +38,19 @@ IN_A_CHANGE = ("evolution.record.before", "evolution.record.after", "job.start.b
 
 
 class Job(EvolvingJob):
-    """A job in a process of its own, for each run."""
+    """A job that is killed in a process of its own, and that comes to the end of what was sent in this one."""
 
     def __init__(self, directory: Path, spec: Spec) -> None:
         super().__init__(directory / "home", spec)
         self._directory = directory
 
-    def run(self, *options: str, spec: Spec | None = None) -> subprocess.CompletedProcess[str]:
-        """Run it to the end of what was sent."""
-        return subprocess.run(self._command(spec, *options), cwd=ROOT, capture_output=True, text=True, check=False)
-
     def run_killed(self, failpoint: str, *options: str) -> bool:
         """Run it until a process of it comes to a failpoint, and kill them all; False if it ended before."""
         mark, passed = uuid.uuid4().hex, self._directory / f"{uuid.uuid4().hex}.passed"
         environment = {**os.environ, MARK: mark, "HEADRACE_FAILPOINTS": f"{failpoint}=stop({passed})"}
-        command = self._command(None, *options)
+        file = self._directory / "app.py"
+        file.write_text(APP.format(spec=self.spec, name=NAME, home=str(self.home)))
+        command = [sys.executable, "-m", "headrace", "run", str(file), "--until", "caught-up", *options]
         with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             try:
                 deadline = time.monotonic() + 2 * PATIENCE
@@ -73,20 +72,15 @@ class Job(EvolvingJob):
         with place.held():
             rescale(self.spec.app().plan(), place, shards=tasks * chance.choice([1, 3]), tasks=tasks)
 
-    def _command(self, spec: Spec | None, *options: str) -> list[str]:
-        file = self._directory / "app.py"
-        file.write_text(APP.format(spec=spec or self.spec, name=NAME, home=str(self.home)))
-        return [sys.executable, "-m", "headrace", "run", str(file), "--until", "caught-up", *options]
 
-
-@pytest.mark.timeout(600)  # four starts of Spark, seven in the long form
+@pytest.mark.timeout(600)  # two starts of Spark beside the warm one, four in the long form
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("seed", seeds(soaked(20, 4)))
 def test_a_job_killed_while_its_app_changes_has_the_views_of_a_run_from_the_beginning(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     job = Job(tmp_path, drawn(chance))
     job.send(records(chance, 0))
-    first = job.run()
-    assert first.returncode == 0, first.stderr
+    job.app.run(until="caught-up")
     killed = 0
     for number in range(soaked(2, 1)):
         job.send(records(chance, number + 1))
@@ -95,12 +89,11 @@ def test_a_job_killed_while_its_app_changes_has_the_views_of_a_run_from_the_begi
             job.rescale(chance)
         edit = edited(job.spec, chance, number)
         if job.changes(edit.spec).status == REFUSED:
-            refused = job.run("--accept", spec=edit.spec)
-            assert (refused.returncode, "rebuild" in refused.stderr) == (1, True), refused.stderr
+            with pytest.raises(hr.JobError, match="rebuild"):
+                edit.spec.declare(hr.App(NAME, home=job.home)).run(until="caught-up", accept=True)
         else:
             job.accept(edit.spec)
             killed += job.run_killed(chance.choice(IN_A_CHANGE + IN_AN_EPOCH), "--accept")
-        last = job.run("--accept")
-        assert last.returncode == 0, f"{edit.said}: {last.stderr}"
+        job.app.run(until="caught-up", accept=True)
         job.check()
     assert killed

@@ -42,7 +42,8 @@ _DONE = re.compile(r"(?P<process>\d+) +(?:f(?:data)?sync\(\d+<[^>]+>|<\.\.\. f(?
 
 
 @needs_strace
-@pytest.mark.timeout(600)  # two starts of Spark, one of them traced
+@pytest.mark.timeout(600)  # a start of Spark that is traced, beside the warm one
+@pytest.mark.usefixtures("spark")
 def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> None:
     file, home, random = tmp_path / "app.py", tmp_path / "home", Random(7)
     file.write_text(APP.format(home=str(home)))
@@ -59,7 +60,7 @@ def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> N
     repair(app.plan(), app.settings)
     # There is an epoch to go back to.
     assert place.committed_epoch() > 0
-    subprocess.run([sys.executable, "-m", "headrace", "run", str(file), "--until", "end"], check=True, capture_output=True)
+    app.run(until="end")
     assert sorted(app.log.read("kept")["n"].to_pylist()) == list(range(RECORDS))
     rows = app.read("per_key").to_pylist()
     assert {row["key"]: (row["clicks"], row["last"]) for row in rows} == {
