@@ -17,7 +17,7 @@ from tests.support.marked import MARK, kill, wait_until_gone
 @pytest.mark.timeout(400)
 def test_it_judges_every_payment_and_ends_by_itself(tmp_path):
     run, home = uuid.uuid4().hex, tmp_path / "home"
-    command = [sys.executable, "-m", "headrace", "demo", "fraud", "--home", str(home), "--seconds", "25", "--rate", "200"]
+    command = [sys.executable, "-m", "headrace", "demo", "fraud", "--home", str(home), "--seconds", "12", "--rate", "400"]
     try:
         answer = subprocess.run(command, env={**os.environ, MARK: run}, capture_output=True, text=True, timeout=350, check=False)
         assert (answer.returncode, answer.stderr) == (0, "stopping ...\n")
