@@ -2,11 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 import headrace as hr
 from headrace.cli.commands import execute
 from headrace.ops.servers.ports import free_ports
 from headrace.serve.server import Server, ServeSettings
 from tests.support.collector import collecting, labels
+
+pytestmark = pytest.mark.usefixtures("spark")
 
 
 def test_what_a_job_commits_is_pulled_pushed_and_queried(tmp_path):

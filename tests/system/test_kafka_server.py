@@ -72,9 +72,9 @@ def test_asking_for_a_topic_does_not_create_it(kafka: KafkaServer) -> None:
     assert "misspelt" not in admin.list_topics(timeout=30).topics
 
 
-def test_acknowledged_records_survive_a_kill_and_a_restart(tmp_path: Path) -> None:
-    with KafkaServer(directory=tmp_path) as server:
-        address, first_pid = server.bootstrap, server.pid
+def test_acknowledged_records_survive_a_kill_and_a_restart_and_nothing_is_left_when_the_block_ends() -> None:
+    with KafkaServer() as server:
+        address, first_pid, directory = server.bootstrap, server.pid, server.directory
         create_topic(server, "kept")
         produce(server, "kept", [b"before the crash"])
         server.kill()
@@ -84,6 +84,12 @@ def test_acknowledged_records_survive_a_kill_and_a_restart(tmp_path: Path) -> No
         assert server.pid != first_pid
         produce(server, "kept", [b"after it"])
         assert consume(server, "kept", 2) == [b"before the crash", b"after it"]
+        pid = server.pid
+        assert Path(f"/proc/{pid}").exists()
+    assert not Path(f"/proc/{pid}").exists()
+    assert not directory.exists()
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [child for child in children if str(directory) in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def test_a_paused_broker_is_silent_until_it_is_resumed(kafka: KafkaServer) -> None:
@@ -95,16 +101,6 @@ def test_a_paused_broker_is_silent_until_it_is_resumed(kafka: KafkaServer) -> No
     finally:
         kafka.resume()
     assert len(admin.list_topics(timeout=30).brokers) == 1
-
-
-def test_nothing_is_left_when_the_block_ends() -> None:
-    with KafkaServer() as server:
-        pid, directory = server.pid, server.directory
-        assert Path(f"/proc/{pid}").exists()
-    assert not Path(f"/proc/{pid}").exists()
-    assert not directory.exists()
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert not [child for child in children if str(directory) in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 def test_nothing_is_left_when_the_parent_is_killed() -> None:
