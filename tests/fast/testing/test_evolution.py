@@ -86,7 +86,7 @@ class Evolving:
                 assert found == wanted, name
 
 
-@pytest.mark.parametrize("seed", seeds(soaked(320, 160)))
+@pytest.mark.parametrize("seed", seeds(soaked(320, 80)))
 def test_after_accepted_changes_tables_are_those_of_a_run_from_the_beginning(seed: int) -> None:
     chance = random.Random(seed)
     life, epoch = Evolving(drawn(chance)), 0
