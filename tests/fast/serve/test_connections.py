@@ -5,8 +5,9 @@ import socket
 import pytest
 
 from headrace.serve.http.limits import ServerLimits
+from tests.support.processes import PATIENCE
+from tests.support.sockets import received
 
-PATIENCE = 20
 HUGE = b"a" * 400_000
 
 
@@ -27,16 +28,6 @@ def asked(totals, serving):
                 return received(connection)
 
         yield ask
-
-
-def received(connection):
-    found = b""
-    try:
-        while block := connection.recv(65_536):
-            found += block
-    except ConnectionResetError:
-        return found
-    return found
 
 
 def test_requests_that_come_at_once_are_answered_one_after_the_other(asked):

@@ -14,6 +14,7 @@ from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.tokens import Role
 from headrace.serve.server import DIRECTORY, ServeSettings
 from tests.support.processes import PATIENCE
+from tests.support.sockets import received
 
 LOWER = {Role.READ: None, Role.PRODUCE: "read", Role.OPERATE: "produce"}
 
@@ -152,17 +153,7 @@ def test_headers_and_bodies_that_do_not_come_in_time_are_not_waited_for(totals, 
         for begun, told in (("", b""), (head, b""), (f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{", b" 408 ")):
             with socket.create_connection(address, timeout=PATIENCE) as slow:
                 slow.sendall(begun.encode())
-                assert told in _all(slow)
-
-
-def _all(connection):
-    received = b""
-    try:
-        while block := connection.recv(4096):
-            received += block
-    except ConnectionResetError:
-        return received
-    return received
+                assert told in received(slow)
 
 
 def test_beyond_the_most_connections_the_one_that_waits_longest_is_closed(totals, serving):
@@ -170,8 +161,8 @@ def test_beyond_the_most_connections_the_one_that_waits_longest_is_closed(totals
     with serving(limits=ServerLimits(connections=3)) as client:
         waiting = [socket.create_connection(("127.0.0.1", client.base_url.port), timeout=PATIENCE) for _ in range(3)]
         assert client.get("/healthz").status_code == 200
-        assert _all(waiting[0]) == b""
+        assert received(waiting[0]) == b""
         waiting[2].sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{client.base_url.port}\r\nConnection: close\r\n\r\n".encode())
-        assert b" 200 " in _all(waiting[2])
+        assert b" 200 " in received(waiting[2])
         for one in waiting:
             one.close()
