@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from _harness import Measure, finish, machine
-from _lane_side import LaneSide
+from _spark_job import JobSide
 from _spark_side import SparkSide
 
 from headrace.core.settings import Settings
@@ -23,7 +23,7 @@ _S = TypeVar("_S")
 class Comparison(Generic[_S]):
     """Both sides, how much is measured, and whether every answer was right."""
 
-    def __init__(self, ours: LaneSide, peer: SparkSide, log: Log, size: _S) -> None:
+    def __init__(self, ours: JobSide, peer: SparkSide, log: Log, size: _S) -> None:
         self.ours, self.peer, self.log, self.size = ours, peer, log, size
         self.correct = True
         self.figures: dict[str, Any] = {}
@@ -44,7 +44,7 @@ Targets = dict[str, dict[str, float]]
 
 def perform(
     bench: str,
-    kind: Callable[[LaneSide, SparkSide, Log, Any], _C],
+    kind: Callable[[JobSide, SparkSide, Log, Any], _C],
     size: object,
     measured: Callable[[_C, Path], Targets],
     config: Mapping[str, str] | None = None,
@@ -58,7 +58,7 @@ def perform(
         settings = Settings(home=home, master=f"local[{cores}]", driver_memory="3g")
         log = Log(home / "log")
         spark = session(settings, name="bench", cores=cores, output=home / "spark.log", config=config)
-        comparison = kind(LaneSide(spark, settings, cores), SparkSide(spark, log), log, size)
+        comparison = kind(JobSide(spark, settings, cores), SparkSide(spark, log), log, size)
         targets = measured(comparison, home)
         spark.stop()
     figures, load = comparison.figures, machine()["load"]

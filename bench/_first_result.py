@@ -15,8 +15,8 @@ import pyspark.sql  # noqa: F401 - what both need is loaded before the clock sta
 
 
 def headrace_query(home: str, topic: str, view: str) -> None:
-    from _lane_side import tumbling
     from _payments import COLUMNS, PARTITIONS
+    from _spark_job import tumbling
 
     import headrace as hr
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from _lane_side import LaneSide, grouped, records
 from _payments import payments
 from _runs import Epoch, Run, epoch
+from _spark_job import JobSide, grouped, records
 from _watching import Watcher
 
 import headrace as hr
@@ -38,7 +38,7 @@ class Latency:
     epoch_seconds: float
 
 
-def latency(side: LaneSide, topic: str, rate: int, seconds: float) -> Latency:
+def latency(side: JobSide, topic: str, rate: int, seconds: float) -> Latency:
     """Send at an even rate to a job that counts per card, and watch its view; what is sent while it warms up does not count.
 
     The count of a card tells which of its records a result has seen.
@@ -62,7 +62,7 @@ def latency(side: LaneSide, topic: str, rate: int, seconds: float) -> Latency:
 
 
 def _send(app: hr.App, topic: str, rate: int, warm: Callable[[], bool], seconds: float) -> tuple[list[tuple[str, float]], float]:
-    """Send at this rate until the job is warm, then for so many seconds; gives each card and when its append was asked for.
+    """Send at this rate until the job is warm, then for `seconds`; gives each card and when its append was asked for.
 
     The second value is when the job was warm.
     """

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from _lane_side import LaneSide
 from _payments import append, payments
+from _spark_job import JobSide
 from _watching import Watcher
 
 import headrace as hr
@@ -23,7 +23,7 @@ from headrace.log.consumer import Consumer
 _TICK = 0.1
 # The one player whose score counts its own records, far above all others.
 _MARK, _FAR = 10**12, 10**9
-# For so many seconds the JVM compiles what it runs most.
+# In the first seconds the JVM compiles what it runs most.
 _WARM = 60
 
 
@@ -47,7 +47,7 @@ class Held:
         return self.p99 < 2 and self.sent > 0.97 * self.rate
 
 
-def held(side: LaneSide, players: int, rate: int, seconds: float) -> Held:
+def held(side: JobSide, players: int, rate: int, seconds: float) -> Held:
     """Let each player have some points, then send at an even rate and watch the board."""
     topic = f"points-{rate}"
     app, view = side.app(topic, board)
@@ -87,7 +87,7 @@ class _Sender:
     rate: int
 
     def send(self, seconds: float) -> tuple[dict[int, float], float]:
-        """Until the job is warm, then for so many seconds; gives when each mark was sent, and the rate that was kept."""
+        """Until the job is warm, then for `seconds`; gives when each mark was sent, and the rate that was kept."""
         marks: dict[int, float] = {}
         number, started = 0, time.time()
         begin = started + _WARM

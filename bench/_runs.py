@@ -48,6 +48,6 @@ class Run:
 
 
 def epoch(progress: Mapping[str, Mapping[str, float]], rows: int) -> Epoch:
-    """An epoch of so many records from Spark's report on it."""
+    """An epoch with at least this number of records, from Spark's report on it."""
     spent = {name: milliseconds / 1000 for name, milliseconds in progress["durationMs"].items()}
     return Epoch(rows, spent["triggerExecution"], spent)

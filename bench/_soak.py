@@ -16,7 +16,7 @@ import headrace as hr
 TOPIC, SCHEMA = "clicks", "id bigint, user string, amount bigint, note string, at timestamp"
 USERS, BATCH = 200, 20
 STEP, GAP, TTL = timedelta(seconds=1), timedelta(seconds=5), "5 minutes"
-# One record in so many is sent twice.
+# One record in this many is sent twice.
 _TWICE = 10
 _CHUNK = 500_000
 
@@ -36,7 +36,7 @@ def app_of(home: Path, tables: Path, dsn: str) -> hr.App:
 
 
 def grow(log: hr.Log, size: int, at: datetime) -> int:
-    """Let the topic have so many bytes more; gives the number of records, which are duplicates of one but the first."""
+    """Grow the topic by this many bytes; gives the number of records, which are duplicates of one but the first."""
     note, count = "x" * 900, 0
     chunk = pa.table({
         "id": pa.array(np.full(_CHUNK // 10, -1)), "user": ["nobody"] * (_CHUNK // 10), "amount": pa.array(np.ones(_CHUNK // 10, np.int64)),

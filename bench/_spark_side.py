@@ -36,7 +36,7 @@ _TASKS = 2
 
 
 class PlainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a topic as Arrow batches, in as many even tasks as there are cores, so many rows a batch."""
+    """Reads a topic as Arrow batches, in as many even tasks as there are cores, with a given number of rows a batch."""
 
     def __init__(self, path: str, topic: str, rows: int, columns: Sequence[str]) -> None:
         self._rows, self._columns = rows, list(columns)

@@ -36,7 +36,7 @@ _PATIENCE = 600.0
 
 @dataclass(frozen=True)
 class Size:
-    """Seconds at each rate that count, after so many epochs and `warm_seconds`; `everything`: Kafka and the highest rate, too."""
+    """Seconds at each rate that count, after `warm` epochs and `warm_seconds`; `everything`: Kafka and the highest rate, too."""
 
     seconds: float
     warm: int
@@ -151,7 +151,7 @@ class Bench:
 
 
 def _warm(epochs: Callable[[], int], count: int) -> Callable[[], bool]:
-    """Whether a job has committed so many more epochs than when it was first asked."""
+    """Whether a job has committed `count` more epochs than when it was first asked."""
     first: list[int] = []
 
     def warm() -> bool:
@@ -162,7 +162,7 @@ def _warm(epochs: Callable[[], int], count: int) -> Callable[[], bool]:
 
 
 def _sent(sender: Sender, warm: Callable[[], bool], warm_seconds: float, seconds: float) -> tuple[float, float]:
-    """Send until a job is warm and for some seconds more, and then for so many that count; gives the beginning and the end of these."""
+    """Send until a job is warm and for `warm_seconds` more, and then for the `seconds` that count; returns their beginning and end."""
     begin: list[float] = []
     deadline = time.time() + _PATIENCE
 

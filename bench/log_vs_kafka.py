@@ -140,7 +140,7 @@ class Comparison:
 
         def once(side: Side, results: list[list[float]]) -> None:
             topic = self._create(side, 1)
-            os.sync()  # as in `_observed`; a disk that is busy with what was deleted holds up whoever comes next
+            os.sync()  # as in `_observed`; a disk that is busy with what was deleted delays the next process
             side.second.call("open_tail", topic)
             side.second.begin("tail", count)
             side.main.call("send_at_rate", topic, rate, count, acks)
@@ -221,7 +221,7 @@ def measured(comparison: Comparison) -> tuple[dict[str, dict[str, float]], dict[
     ]
     targets = {measure.name: at_least(measure, 3) for measure in fast}
     targets |= {measure.name: at_least(measure, 10) for measure in reads}
-    # Only with acks=1 do both promise the same; the other one is reported beside it.
+    # Only with acks=1 do both promise the same; the other one is reported next to it.
     targets[tails[0].name] = at_most(tails[0], 1)
     return targets, {measure.name: measure.figures() for measure in (*fast, *reads, *tails, *others)}
 

@@ -30,7 +30,7 @@ from _nexmark.answers import Answers, difference
 from _nexmark.driven import driven
 from _nexmark.events import Events
 from _nexmark.flink import Flink, python_with_flink
-from _nexmark.lane import Lane
+from _nexmark.headrace_side import Headrace
 from _nexmark.queries import QUERIES
 from _nexmark.sides import Inputs, Refused, Side
 from _nexmark.spark import PlainSpark
@@ -142,12 +142,12 @@ def measured(size: Size, home: Path, options: argparse.Namespace) -> Nexmark:
     answers = Answers(batches)
     settings = Settings(home=home, master=f"local[{cores}]", driver_memory="3g")
     spark = session(settings, name="bench", cores=cores, output=home / "spark.log")
-    lane = Lane(spark, settings, cores, inputs, size.epoch)
+    headrace = Headrace(spark, settings, cores, inputs, size.epoch)
     for amount, place in inputs.all.items():
         files.write(events[amount], size.few // 4 if amount == "few" else size.epoch, place)
-        lane.load(amount, events[amount])
+        headrace.load(amount, events[amount])
     os.sync()  # what is left to be written must not be paid by the first run
-    sides: list[Side] = [lane, PlainSpark(spark, inputs)]
+    sides: list[Side] = [headrace, PlainSpark(spark, inputs)]
     python = Refused("--quick or --no-flink") if options.quick or options.no_flink else python_with_flink()
     flink = None if isinstance(python, Refused) else Flink(python, inputs, cores, answers)
     if isinstance(python, Refused):

@@ -20,10 +20,10 @@ import polars as pl
 import pyarrow as pa
 from _comparison import Comparison, Targets, perform
 from _harness import Measure, at_least, interleave, options
-from _lane_side import tumbling
 from _leaderboard import Held, held
 from _payments import COLUMNS, START, append, payments
 from _runs import Run
+from _spark_job import tumbling
 
 import headrace as hr
 from headrace.api.stream import Stream

@@ -21,9 +21,9 @@ import psycopg
 from _comparison import HERE, Comparison, Targets, perform
 from _harness import Measure, at_least, interleave, options
 from _kafka_topics import SparkKafka, Topics
-from _lane_side import records, tumbling
 from _payments import COLUMNS, Payments, append
 from _runs import Run, epoch
+from _spark_job import records, tumbling
 
 import headrace as hr
 from headrace.connectors.output import Changes, Writer, table_of

@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def soaked(app: hr.App, size: Size, feed: Feed) -> tuple[list[Look], Feed]:
-    """Run a job beside a feed for so many epochs; gives what was seen after its warming."""
+    """Run a job and a feed for this number of epochs; gives what was seen after its warming."""
     run = JobRun(app.plan(), app.settings, app.log)
     failed: list[BaseException] = []
 

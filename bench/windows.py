@@ -1,4 +1,4 @@
-"""The Arrow lane against Spark's own operators: same Spark, same settings, same topics, same rows an epoch, run by run in turn.
+"""Windows against Spark's own operators: same Spark, same settings, same topics, same rows an epoch, run by run in turn.
 
 The results of both are compared before anything is timed. An epoch's time is Spark's own measure of it (triggerExecution);
 the first ones of each run, in which processes start, do not count. Sinks are topics of the same log, durable on both sides;
@@ -22,10 +22,10 @@ import polars as pl
 import pyarrow as pa
 from _comparison import HERE, Comparison, Targets, perform
 from _harness import Measure, at_least, at_most, interleave, options
-from _lane_side import grouped, hopping, tumbling
 from _latency import latency
 from _payments import START, Payments, append, payments
 from _runs import Run
+from _spark_job import grouped, hopping, tumbling
 from _spark_side import RESULT
 
 from headrace.log.errors import UnknownTopic
@@ -157,7 +157,7 @@ class Windows(Comparison[Size]):
             return 0
 
     def _same(self, name: str, ours: pl.DataFrame, peer: pl.DataFrame) -> None:
-        """Both sides give the same results, up to the last window that both have given out."""
+        """Both sides give the same results, up to the last window that both have emitted."""
         start = pl.col("window_start").dt.epoch("us")
         left, right = (frame.select("card", start, "n", "total").sort("window_start", "card") for frame in (ours, peer))
         both = pl.col("window_start") <= min(left.item(-1, "window_start"), right.item(-1, "window_start"))

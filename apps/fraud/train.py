@@ -21,7 +21,7 @@ from headrace.cli.demos.fraud.rules import FEATURES, MODEL, SCORE
 from headrace.operators.expressions.places import great_circle_km
 
 SEED, CARDS, SECONDS, RATE = 2026, 6_000, 3_600, 50
-# A payment in two thousand is fraud; each counts so many times.
+# A payment in two thousand is fraud; this is the weight of each.
 _RARE = 50
 _STEPS, _PENALTY = 100, 1e-7
 

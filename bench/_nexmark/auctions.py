@@ -1,4 +1,4 @@
-"""Logic by key of Q6: the bid that wins an auction when it is over, and averages over the last rows of a key."""
+"""Logic by key of Q6: the bid that wins an auction when it ends, and averages over the last rows of a key."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 _FIRST_LETTER, _LAST_LETTER = ord("a"), ord("z")
 _POOL = 1 << 20
 _SPREAD = 0.2
-# So many texts are put together at once; each letter takes eight bytes meanwhile.
+# Texts put together at once: each letter takes eight bytes meanwhile.
 _AT_ONCE = 50_000
 
 

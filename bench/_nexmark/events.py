@@ -39,7 +39,7 @@ Tables = Mapping[str, pa.Table]
 class Events:
     """`count` events, `rate` of them in a second of event time.
 
-    With `disorder` they come out of order: none comes after one that is more than so many events younger.
+    With `disorder` they come out of order: none comes after one that is younger by more than this number of events.
     """
 
     count: int

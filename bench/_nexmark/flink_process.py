@@ -62,7 +62,7 @@ def collected(tables: TableEnvironment, query: str) -> list[list[Any]]:
 
 
 def discarded(tables: TableEnvironment, query: str, number: int) -> None:
-    """Run a query to its end, and let go of what it gives out."""
+    """Run a query to its end, and drop what it emits."""
     tables.execute_sql(f"CREATE TABLE nowhere{number} WITH ('connector' = 'blackhole') AS {query}").wait()
 
 

@@ -40,7 +40,7 @@ def q5(site: Site) -> Stream:
 
 
 def q6(site: Site) -> Stream:
-    """The average price of the last eleven auctions that each person sold, whenever one is over."""
+    """The average price of the last eleven auctions that each person sold, whenever one ends."""
     sold = winners(_bids_in_time(site).select("id, seller, expires, price, dateTime_right as bid_at"))
     return averages_of_the_last(sold, 11)
 
@@ -71,7 +71,7 @@ def q9(site: Site) -> Table:
 
 
 def q13(site: Site) -> Stream:
-    """Bids with a text from the table beside them."""
+    """Bids, each with a text from the table."""
     bids = site.bid.with_columns(side="auction % 10000").join(site.side, on={"side": "key"})
     return bids.select("auction, bidder, price, dateTime, value")
 

@@ -24,7 +24,7 @@ KEYS = {"person": "id", "auction": "id", "bid": "auction", "side": "key"}
 
 
 class Site:
-    """People, auctions and bids of an app, and the table beside them that one query looks into."""
+    """People, auctions and bids of an app, and the table that one query joins."""
 
     def __init__(self, app: Declaration, *, longest_auction: timedelta, delay: str = "4 seconds", partitions: int = 1) -> None:
         self._app, self._delay, self._partitions = app, delay, partitions
@@ -44,7 +44,7 @@ class Site:
 
     @cached_property
     def side(self) -> Table:
-        """What stands beside the streams: a text for each of ten thousand numbers."""
+        """The table: a text for each of ten thousand numbers."""
         more = {"partitions": self._partitions} if isinstance(self._app, hr.App) else {}
         return self._app.stream("side", SIDE, key="key", **more).to_table("key")
 
@@ -55,6 +55,6 @@ class Site:
 
 
 def side_rows() -> pa.Table:
-    """The rows of the table beside the streams."""
+    """The rows of the table."""
     keys = range(SIDE_ROWS)
     return pa.table({"key": pa.array(keys, pa.int64()), "value": pa.array([f"value-{key}" for key in keys], pa.string())})

@@ -79,7 +79,7 @@ SAME = {
     "max_by(s, at, 3)": None,
     "min_by(i, at, 100) filter (where b)": None,
     **{f"approx_percentile({column}, 0.5)": None for column in ("y", "i", "l", "m", "a", "at")},
-    # NaN comes to stand anywhere there when partial results are united.
+    # NaN comes to stand anywhere there when partial results are merged.
     "approx_percentile(f, 0.5) filter (where not isnan(f))": None,
     "percentile_approx(d, array(0.0, 0.3, 0.99, 1.0)) filter (where not isnan(d))": None,
     "approx_percentile(m, array(0.1, 0.9), 100) filter (where b)": None,

@@ -35,7 +35,7 @@ def clicks(app: hr.App) -> Any:
 
 
 def dying(app: hr.App, died: Path, times: int) -> None:
-    """A view behind a function that kills its own worker, so many times."""
+    """A view behind a function that kills its own worker, a number of times."""
 
     def on_event(event: Any, state: Any) -> Any:
         deaths = len(died.read_text()) if died.exists() else 0
@@ -61,7 +61,7 @@ def test_a_job_whose_worker_was_killed_starts_again_and_counts_every_record_once
     assert {row["step"]: row["in"] for row in report.accounting}["clicks"] == 4
 
 
-def test_a_job_that_fails_again_and_again_stops_after_so_many_restarts_and_goes_on_later(tmp_path: Path) -> None:
+def test_a_job_that_fails_again_and_again_stops_after_the_allowed_restarts_and_goes_on_later(tmp_path: Path) -> None:
     app = hr.App("killed", settings=settings(tmp_path, restarts=1))
     dying(app, tmp_path / "died", times=2)
     send(app, 1, 2, 10)

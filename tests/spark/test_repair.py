@@ -65,7 +65,7 @@ def _at(n: int) -> datetime:
     return NOON + timedelta(seconds=4 * n)
 
 
-def test_a_job_goes_on_exactly_from_before_a_torn_file_that_later_epochs_stand_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_goes_on_exactly_from_before_a_torn_file_that_later_epochs_reference(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("texts", home=tmp_path)
     texts = app.stream("texts", schema="n int, text string", key="n")
     app.view("latest", texts.to_table(key="n"))

@@ -1,4 +1,4 @@
-"""A job on Spark and a server beside it: what the job commits is what readers and subscribers get."""
+"""A job on Spark, and a server of its home: what the job commits is what readers and subscribers get."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -23,7 +23,7 @@ SEED = 14
 STOPS = ["caught-up"] * 7 + ["SIGINT"] * 6 + ["SIGTERM"] * soaked(5, 6) + ["SIGKILL"] * soaked(2, 1)
 
 
-@pytest.mark.timeout(600)  # a start of Spark beside the warm one, two in the long form
+@pytest.mark.timeout(600)  # a start of Spark besides the warm one, two in the long form
 @pytest.mark.usefixtures("spark")
 def test_a_job_started_and_stopped_twenty_times_is_never_damaged_and_counts_every_record_once(tmp_path: Path) -> None:
     file = tmp_path / "app.py"

@@ -61,7 +61,7 @@ def test_state_stays_within_its_bound_for_an_hour_and_falls_back_when_keys_go_qu
         rows, stored = mine.get_column("state_rows"), mine.get_column("state_bytes")
         assert rows.max() <= most, step
         assert rows[-1] <= 1, step
-        # Small runs are united when they are many: until then they have some kilobytes each, however few rows are left.
+        # Small runs are merged when they are many: until then they have some kilobytes each, however few rows are left.
         assert stored.max() <= 2**18, step
     assert {kept["step"]: kept["rows"] for kept in report.state} == dict(
         sizes.filter(pl.col("epoch") == pl.col("epoch").max()).select("step", "state_rows").rows()

@@ -1,4 +1,4 @@
-"""Aggregates computed as operators compute them: batches in part, the parts united in any order, then finished."""
+"""Aggregates computed as operators compute them: batches in part, the parts merged in any order, then finished."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = "k string, at timestamp, i int, l bigint, f float, d double, m decimal(
 def aggregated(
     texts: Sequence[str], frame: pl.DataFrame, *, seed: int | None = None, own: Mapping[str, Aggregate] | None = None
 ) -> dict[Any, dict[str, Any]]:
-    """The aggregates by `k`; with a seed, the records shuffled, cut into batches, and these united in pairs at random.
+    """The aggregates by `k`; with a seed, the records shuffled, cut into batches, and these merged in pairs at random.
 
     Records with `_op` are a changelog.
     """

@@ -1,4 +1,4 @@
-"""Files of a checkpoint as Spark 4.3 writes them, with Hadoop's checksums beside them, and what damage does to them."""
+"""Files of a checkpoint as Spark 4.3 writes them, with Hadoop's checksums, and what damage does to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(file: Path, text: str) -> None:
 
 
 def checkpoint(path: Path, offsets: range, commits: range, *, reads: int = 1) -> None:
-    """The checkpoint of a job that has planned and committed so many batches, each of ten records, and reads its source so many times."""
+    """The checkpoint of a job that has planned and committed some batches, each of ten records, and reads its source a number of times."""
     write(path / "metadata", json.dumps({"id": "f4ac190c-200e-403b-9077-9e0c08e06ed4"}))
     for batch in offsets:
         conf = {"batchWatermarkMs": 0, "batchTimestampMs": 1, "conf": {"spark.sql.shuffle.partitions": "2"}}

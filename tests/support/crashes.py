@@ -157,7 +157,7 @@ class Child:
         os.close(theirs)
 
     def wait_for(self, count: int) -> None:
-        """Wait until so many more of its records are stored."""
+        """Wait until this many more of its records are stored."""
         wanted = self.stored + count
         while self.stored < wanted:
             assert self._listen(), f"the process ended with {self.steps[-1:]}"

@@ -79,7 +79,7 @@ USES: dict[str, Callable[[Log], Any]] = {
     "t, times": lambda log: (log.max_event_time("t", 0, 30, 70), log.offsets_for_time("t", 1_767_225_603_000_000)),
     "offsets": lambda log: {place: found.offset for place, found in log.offsets.of("g").items()},
 }
-# The uses that stand on the files of each topic.
+# The uses that reference the files of each topic.
 _STANDING = {"t": "t", "k": "k", "z": "z", "__offsets": "o", "__transactions": "to"}
 
 

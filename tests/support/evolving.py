@@ -115,7 +115,7 @@ def _aggs(chance: random.Random) -> Aggs:
 
 @dataclass(frozen=True)
 class Edit:
-    """A changed app. `refused`: it must be; None where it may be either. `fresh`: outputs that are not those of before."""
+    """A changed app. `refused`: it must be; None where it may be either. `fresh`: outputs that start anew."""
 
     spec: Spec
     said: str

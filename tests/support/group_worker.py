@@ -71,7 +71,7 @@ class Worker:
 
 
 def wait_for(condition: Callable[[], _T], within: float = PATIENCE, *, or_else: _T | None = None) -> _T:
-    """The first answer that counts as true; after the time is over `or_else`, or a failure."""
+    """The first answer that counts as true; after a time-out `or_else`, or a failure."""
     deadline = time.monotonic() + within
     while not (found := condition()):
         if time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""Processes that carry the mark of one test run, whoever started them."""
+"""Processes that carry the mark of one test run, in whatever process tree."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def kill(run: str) -> None:
 def freeze(run: str, but: int) -> None:
     """Let none of them go on, as a machine that swaps or a hypervisor that pauses would; one is left out.
 
-    None of them holds a lock of the log then: whoever comes next would wait for it.
+    None of them holds a lock of the log then: the next process would wait for it.
     """
     while holders(stop(run, but)):
         wake(run)
@@ -83,7 +83,7 @@ def _states(process: int) -> set[str]:
 
 
 def standing(run: str) -> set[int]:
-    """Those of them that stand still, whoever has stopped them."""
+    """The stopped ones of them, in any way."""
     return {process for process in processes_of(run) if "T" in _states(process)}
 
 

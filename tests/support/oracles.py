@@ -37,7 +37,7 @@ AGGREGATES = {
     "ends": "array(min(value), max(value))",
 }
 # Over results that are corrected.
-_TAKEN_BACK = {
+_RETRACTABLE = {
     "keys": "count(distinct key)",
     "names": "collect_set(key)",
     "repeated": "bool_or(records > 1)",
@@ -97,7 +97,7 @@ def app(bound: str, until: str) -> Declaration:
     view("session", stream.window(session("5s"), by="key").agg(**AGGREGATES))
     declared.view("group", stream.group("key", ttl=None).agg(**AGGREGATES))
     quiet = tens.where("records < 3")
-    declared.view("chained", quiet.window(tumbling("60s")).agg(records="sum(records)", buckets="count(*)", **_TAKEN_BACK))
+    declared.view("chained", quiet.window(tumbling("60s")).agg(records="sum(records)", buckets="count(*)", **_RETRACTABLE))
     declared.view("quiet", quiet.group("key", ttl=None).agg(buckets="count(*)"))
     return declared
 

@@ -142,7 +142,7 @@ def _value(story: Story, row: int) -> Any:
 
 
 def _previous(story: Story, row: int, _path: Path, many: int) -> Any:
-    """The value of the row so many before, unless that is longer ago than a match may be."""
+    """The value of an earlier row, unless that is longer ago than a match may be."""
     if row < many or story.rows[row]["at"] - story.rows[row - many]["at"] > story.rows[row]["within"]:
         return None
     return _value(story, row - many)

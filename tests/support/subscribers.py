@@ -114,6 +114,6 @@ def _differences(found: Rows, expected: Rows) -> dict[str, tuple[int | None, int
 
 
 def _count(row: Mapping[str, Any]) -> int:
-    """The column beside the key."""
+    """The column besides the key."""
     (count,) = (value for name, value in row.items() if name != "url")
     return int(count)

@@ -1,4 +1,4 @@
-"""Compaction in one process beside writers and readers in others: the table that readers fold is always one that was."""
+"""Compaction in one process and writers and readers in others: the table that readers fold is always one that was."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ def start(tmp_path):
         process.communicate()
 
 
-def test_readers_and_writers_go_on_beside_compaction(tmp_path, start):
+def test_readers_and_writers_go_on_during_compaction(tmp_path, start):
     log = Log(tmp_path / "log")
     log.create_topic("a", config={"cleanup.policy": "compact", "segment.bytes": 10_000})
     last = 80

@@ -1,4 +1,4 @@
-"""The demo counts right, and whoever stops it gets the terminal back with nothing left running."""
+"""The demo counts right, and when stopped it returns the terminal with nothing left running."""
 
 import json
 import os

@@ -74,10 +74,10 @@ def files_of(*folders: str) -> set[str]:
 
 def test_the_wheel_holds_the_package_and_nothing_else(built):
     names = set(zipfile.ZipFile(built["wheel"]).namelist())
-    beside = {name for name in names if ".dist-info/" in name}
-    assert names - beside == {name.removeprefix("src/") for name in files_of("src/headrace")}
-    assert {Path(name).suffix for name in names - beside} == {".py", ".typed", ".lock", ".sh", ".css", ".html", ".js", ".sha256", ".onnx"}
-    assert {Path(name).name for name in beside} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
+    metadata = {name for name in names if ".dist-info/" in name}
+    assert names - metadata == {name.removeprefix("src/") for name in files_of("src/headrace")}
+    assert {Path(name).suffix for name in names - metadata} == {".py", ".typed", ".lock", ".sh", ".css", ".html", ".js", ".sha256", ".onnx"}
+    assert {Path(name).name for name in metadata} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
 
 
 def test_the_sdist_holds_the_sources_with_their_tests_and_documents(built):

@@ -73,7 +73,7 @@ class Job(EvolvingJob):
             rescale(self.spec.app().plan(), place, shards=tasks * chance.choice([1, 3]), tasks=tasks)
 
 
-@pytest.mark.timeout(600)  # two starts of Spark beside the warm one, four in the long form
+@pytest.mark.timeout(600)  # two starts of Spark besides the warm one, four in the long form
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("seed", seeds(soaked(20, 4)))
 def test_a_job_killed_while_its_app_changes_has_the_views_of_a_run_from_the_beginning(tmp_path: Path, seed: int) -> None:

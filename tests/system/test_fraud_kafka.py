@@ -28,7 +28,7 @@ def text(row: dict[str, Any]) -> bytes:
 
 
 def alerts_in(servers: str, count: int) -> list[dict[str, Any]]:
-    """All committed alerts; at least so many are waited for."""
+    """All committed alerts; at least `count` are waited for."""
     settings = {"bootstrap.servers": servers, "group.id": "test", "isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(f"{PREFIX}alerts", partition, 0) for partition in range(2)])

@@ -40,7 +40,7 @@ def start(home: Path) -> tuple[subprocess.Popen[bytes], str]:
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True), run
 
 
-@pytest.mark.timeout(600)  # a start of Spark beside the warm one, two in the long form
+@pytest.mark.timeout(600)  # a start of Spark besides the warm one, two in the long form
 @pytest.mark.usefixtures("spark")
 def test_a_killed_fraud_job_loses_no_alert_and_writes_none_twice(tmp_path: Path) -> None:
     home, cards = tmp_path / "home", Cards(2_400, 5)

@@ -71,7 +71,7 @@ Probe = Callable[[], int]
 
 @dataclass(frozen=True)
 class Servers:
-    """What the job writes to, beside its own log."""
+    """What the job writes to, besides its own log."""
 
     postgres: PostgresServer
     kafka: KafkaServer

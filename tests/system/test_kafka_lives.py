@@ -33,7 +33,7 @@ def app_file(folder: Path, topic: str, kafka: KafkaServer) -> Path:
     return file
 
 
-@pytest.mark.timeout(600)  # a start of Spark beside the warm one
+@pytest.mark.timeout(600)  # a start of Spark besides the warm one
 @pytest.mark.usefixtures("spark")
 def test_a_job_on_kafka_started_and_stopped_ten_times_is_never_damaged_and_counts_every_record_once(
     tmp_path: Path, kafka: KafkaServer

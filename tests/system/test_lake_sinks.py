@@ -191,7 +191,7 @@ def read(kind: str, directory: Path) -> list[tuple[Any, ...]]:
 def test_a_table_gets_the_columns_that_results_have_since_it_was_made_and_duckdb_reads_all(kind: str, tmp_path: Path) -> None:
     put(lake(kind, tmp_path, COLUMNS), 1, [{"user": "a", "n": 1, "note": "old"}])
     put(lake(kind, tmp_path, WIDER), 2, [{"user": "b", "n": 2, "note": "new", "tags": ["x", "y"]}])
-    # A job of before goes on writing what it knows.
+    # An older job goes on writing what it knows.
     put(lake(kind, tmp_path, COLUMNS), 3, [{"user": "c", "n": 3, "note": "late"}])
     assert read(kind, tmp_path) == [("a", 1, "old", None), ("b", 2, "new", ["x", "y"]), ("c", 3, "late", None)]
     with pytest.raises(hr.SchemaError, match=r"column 'n' of .* is bigint, but results have it as string"):
@@ -199,11 +199,11 @@ def test_a_table_gets_the_columns_that_results_have_since_it_was_made_and_duckdb
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_small_files_are_united_and_nothing_of_them_is_lost(kind: str, tmp_path: Path) -> None:
+def test_small_files_are_merged_and_nothing_of_them_is_lost(kind: str, tmp_path: Path) -> None:
     output = lake(kind, tmp_path, COLUMNS, (), compact_every=4)
     for epoch in range(1, 10):
         put(output, epoch, [{"user": "a", "n": epoch, "note": None}])
-        # A commit that is there is not made again behind the one that united files.
+        # A commit that is there is not made again behind the one that merged files.
         assert not output.write(Writer("job", "sink"), epoch, Changes(pl.DataFrame()), None)
     assert [row[1] for row in read(kind, tmp_path)] == list(range(1, 10))
     files = DeltaTable(tmp_path).file_uris() if kind == "delta" else list(output._table().scan().plan_files())

@@ -55,7 +55,7 @@ def test_a_kill_at_any_operation_loses_nothing_that_was_acknowledged(original, p
 
 
 @pytest.mark.parametrize("work", [appends, transactions, group_commit])
-def test_a_process_beside_the_killed_one_goes_on(original, path, work):
+def test_a_process_next_to_the_killed_one_goes_on(original, path, work):
     number = 1
     while crash(original, path, work, number, beside=True):
         number += 1

@@ -42,7 +42,7 @@ _DONE = re.compile(r"(?P<process>\d+) +(?:f(?:data)?sync\(\d+<[^>]+>|<\.\.\. f(?
 
 
 @needs_strace
-@pytest.mark.timeout(600)  # a start of Spark that is traced, beside the warm one
+@pytest.mark.timeout(600)  # a start of Spark that is traced, besides the warm one
 @pytest.mark.usefixtures("spark")
 def test_a_job_goes_on_exactly_from_what_a_power_cut_leaves(tmp_path: Path) -> None:
     file, home, random = tmp_path / "app.py", tmp_path / "home", Random(7)

@@ -82,7 +82,7 @@ def running(file: Path, quick_rows: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for_epochs(place: JobDirectory, count: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until so many more epochs are committed."""
+    """Wait until this many more epochs are committed."""
     first, deadline = place.committed_epoch(), time.monotonic() + 240
     while place.committed_epoch() < first + count:
         assert process.poll() is None, (process.stderr.read() if process.stderr else b"").decode()

@@ -104,7 +104,7 @@ def _a_read_goes_on_when_the_broker_comes_back(server: KafkaServer) -> None:
     batches = source.read(partition, 0, last)
     found = next(batches).num_rows
     server.kill()
-    # Whoever plans the next epoch asks while nobody is there.
+    # The planner of the next epoch asks while no broker is there.
     back = threading.Timer(0.5, server.start)
     back.start()
     assert source.end()[partition] == last

@@ -44,7 +44,7 @@ def resume(router: Router, step: SparkStep, frame: pl.DataFrame) -> Result:
     return router.result
 
 
-def take_back(router: Router, step: SparkStep, frame: pl.DataFrame) -> Result:
+def resume_transformed(router: Router, step: SparkStep, frame: pl.DataFrame) -> Result:
     """Continue after a function of the user over a DataFrame, with its result."""
     origin, counts = router.came.origin, router.result.accounting
     counts.add(step.step, out=frame.height)

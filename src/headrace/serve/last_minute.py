@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 _SECONDS = 60
 _RATE_OVER = 5
-# The history has a value for each so many seconds.
+# Seconds between two values of the history.
 _PART = 2
 
 

@@ -126,6 +126,6 @@ class _TakeBack(Stage):
             # Every task has a shard, and every shard a beat: without one the input was cut, and the result is discarded.
             return
         if waiting:
-            result = self._program.take_back(self._cut, pl.concat(waiting), time)
+            result = self._program.resume_transformed(self._cut, pl.concat(waiting), time)
             yield wire.batch(outbox.lines(result.packets, result.accounting, time, home))
         yield wire.batch(outbox.beats(time, task_number(), self._tasks))

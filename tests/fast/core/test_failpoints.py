@@ -18,7 +18,7 @@ POINT = "sink.write.before"
 
 
 def failed(hits: int) -> list[int]:
-    """On which of so many hits the failpoint fails."""
+    """The hits on which the failpoint fails."""
     found = []
     for number in range(1, hits + 1):
         try:

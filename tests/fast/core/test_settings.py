@@ -183,7 +183,7 @@ def test_the_file_is_typed(project, text):
         f'password = "{CANARY}"\nbroken = ',
     ],
 )
-def test_a_slip_beside_a_secret_shows_the_slip_and_not_the_secret(project, text, monkeypatch):
+def test_a_slip_next_to_a_secret_shows_the_slip_and_not_the_secret(project, text, monkeypatch):
     file = write(project, text)
     monkeypatch.setenv("HEADRACE_PASSWORD", CANARY)
     del text
@@ -192,7 +192,7 @@ def test_a_slip_beside_a_secret_shows_the_slip_and_not_the_secret(project, text,
     assert CANARY not in shown
 
 
-def test_a_slip_in_the_environment_beside_a_secret_does_not_show_it(project, monkeypatch):
+def test_a_slip_in_the_environment_next_to_a_secret_does_not_show_it(project, monkeypatch):
     monkeypatch.setenv("HEADRACE_PASSWORD", CANARY)
     monkeypatch.setenv("HEADRACE_COUNT", "many")
     shown = refusal_with_locals(None)

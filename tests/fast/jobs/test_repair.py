@@ -228,7 +228,7 @@ def test_files_that_no_state_stands_on_any_more_may_be_torn(job: Job) -> None:
 def test_a_job_goes_back_behind_all_epochs_that_stand_on_a_torn_file(job: Job) -> None:
     cut(next(file.path for file in all_files(job.path) if file.epoch == 4 and file.attempt is None))
     (step,) = job.repair()
-    # The state of epoch 5 stands on what epoch 4 wrote.
+    # The state of epoch 5 references what epoch 4 wrote.
     assert "the job goes back to epoch 3, whose state is whole" in step
     assert job.numbers == ([0, 1, 2, 3], [0, 1, 2])
 

@@ -259,7 +259,7 @@ def test_a_retried_append_is_still_found_after_its_records_were_compacted(log, t
     assert held(other) == [(1, b"a", b"2")]
 
 
-# Beside readers and writers
+# While others read and write
 
 
 def test_a_reader_goes_on_at_the_next_record_wherever_it_was(log, topic):

@@ -51,7 +51,7 @@ class Reader:
 
 
 class Story:
-    """A compacted topic beside what is known of it."""
+    """A compacted topic, and a model of it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

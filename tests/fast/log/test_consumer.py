@@ -21,7 +21,7 @@ FIRST = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def fill(log: Log, topic: str, batches: list[int], partition: int | None = None) -> None:
-    """Batches of so many numbered records, one second of event time apart."""
+    """Batches of numbered records, one second of event time apart."""
     end = sum(part["end"] for part in log.describe(topic)["partitions"])
     for count in batches:
         numbers = list(range(end, end + count))

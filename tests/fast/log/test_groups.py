@@ -58,7 +58,7 @@ def test_a_group_is_rebalancing_until_every_partition_is_where_it_should_be(clic
     assert log.describe_group("billing")["state"] == "stable"
 
 
-def test_a_dead_member_is_not_described_once_its_time_is_over(clicks, log, join, clock):
+def test_a_dead_member_is_not_described_after_it_has_expired(clicks, log, join, clock):
     member = join()
     clock.advance(timedelta(seconds=11))
     found = log.describe_group("billing")

@@ -56,7 +56,7 @@ def test_records_that_linger_are_stored_as_one_batch(log):
     assert batches(log) == 1
 
 
-def test_a_record_is_sent_when_its_linger_is_over(log, clock):
+def test_a_record_is_sent_when_its_linger_has_passed(log, clock):
     log.create_topic("a")
     with log.producer(linger="20ms") as producer:
         delivery = producer.send("a", b"x")
@@ -91,7 +91,7 @@ def test_without_linger_what_comes_while_a_record_is_stored_is_stored_together(t
     assert batches(log) == 2
 
 
-def test_asking_for_a_record_that_lingers_sends_it_with_those_beside_it(log):
+def test_asking_for_a_record_that_lingers_sends_it_with_its_batch(log):
     log.create_topic("a")
     with log.producer(linger="1 hour") as producer:
         deliveries = [producer.send("a", b"%d" % number) for number in range(3)]

@@ -1,4 +1,4 @@
-"""Maintenance happens by itself when a segment is closed, beside appends, and says when it could not."""
+"""Maintenance happens by itself when a segment is closed, while records are appended, and says when it could not."""
 
 import gc
 import logging

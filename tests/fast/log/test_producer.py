@@ -72,7 +72,7 @@ def test_a_large_table_is_stored_in_frames_of_a_megabyte_as_one_append(log):
     assert batches(log) == 5
 
 
-def test_key_and_time_beside_a_table_fill_the_topics_own_columns(log):
+def test_key_and_time_next_to_a_table_fill_the_topics_own_columns(log):
     log.create_topic("views", **VIEWS)
     log.create_topic("raw")
     moment = datetime(2025, 1, 1, tzinfo=UTC)
@@ -117,7 +117,7 @@ def test_a_record_without_a_time_has_that_of_its_sending(log, clock):
     assert [record["_time"].timestamp() * 1e6 for record in log.read("a").to_pylist()] == [sent_at, 5]
 
 
-def test_a_time_beside_one_record_leaves_the_times_of_its_neighbours_alone(log):
+def test_a_time_next_to_one_record_leaves_the_times_of_its_neighbours_alone(log):
     log.create_topic("views", **VIEWS)
     first, second = datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 1, 2, tzinfo=UTC)
     with log.producer() as producer:
@@ -127,7 +127,7 @@ def test_a_time_beside_one_record_leaves_the_times_of_its_neighbours_alone(log):
     assert log.read("views")["viewed_at"].to_pylist() == [first, second, None]
 
 
-def test_a_key_beside_a_tombstone_fills_the_key_columns(log):
+def test_a_key_next_to_a_tombstone_fills_the_key_columns(log):
     log.create_topic("a", schema="user string, device int, total int", key=("user", "device"))
     with log.producer() as producer:
         producer.send("a", {"user": "u", "device": 1, "total": 5})

@@ -241,7 +241,7 @@ def test_a_receipt_can_be_acknowledged_by_another_process(log, jobs, open_queue,
 
 
 def test_an_acknowledgement_survives_a_power_cut(log, jobs, open_queue, tmp_path, clock):
-    """It is synced with all that was said before it, so what a lost page could take back is a later delivery at most."""
+    """It is synced with all that was said before it, so what a lost page could undo is a later delivery at most."""
     send(log, b"1", b"2")
     queue = open_queue()
     receive(queue, 1)[0].ack()

@@ -76,7 +76,7 @@ def crash(action) -> None:
 # Between processes
 
 
-def test_an_append_that_another_process_took_back_is_stored_when_it_is_sent_again(machine):
+def test_an_append_that_another_process_undid_is_stored_when_it_is_sent_again(machine):
     first, second = process(machine), process(machine)
     append(second, b"before")
 
@@ -112,7 +112,7 @@ def test_a_segment_that_a_dying_process_began_does_not_hide_what_the_next_one_ap
     assert append(other, b"3").base == 3
 
 
-def test_a_reader_finds_offsets_after_an_append_was_taken_back(machine):
+def test_a_reader_finds_offsets_after_an_append_was_undone(machine):
     log = process(machine)
     append(log, b"0")
     crash_at(machine, "unlock")
@@ -197,7 +197,7 @@ def test_what_a_failed_sync_was_to_make_durable_is_written_again_by_the_next_pro
     assert values(process(machine)) == [b"seen", b"durable"]
 
 
-def test_a_segment_is_not_closed_beside_a_sync_that_fails(tmp_path, failing):
+def test_a_segment_is_not_closed_next_to_a_sync_that_fails(tmp_path, failing):
     log = Log(tmp_path, clock=ManualClock())
     log.create_topic("t")
     partition = log.partition(log.topic("t"), 0)

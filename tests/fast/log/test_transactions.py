@@ -282,7 +282,7 @@ def test_an_abandoned_transaction_times_out_and_holds_readers_no_longer(tmp_path
 
 
 def test_readers_agree_on_a_time_out(tmp_path):
-    """One reader's abort counts for all: a commit that comes later is refused, whoever looked."""
+    """One reader's abort counts for all: a commit that comes later is refused, whichever process decided."""
     clock = ManualClock()
     log, other = (Log(tmp_path, clock=clock, transaction_timeout=timedelta(seconds=1)) for _ in range(2))
     log.create_topic("a")

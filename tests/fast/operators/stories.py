@@ -80,7 +80,7 @@ def entered(spec: Spec, records: pl.DataFrame) -> pl.DataFrame:
 
 
 def run(state: Stateful, rows: list[pl.DataFrame], time: EpochTime, store: Store) -> list[pl.DataFrame]:
-    """What a shard gives out in an epoch to which nothing doubtful came."""
+    """What a shard emits in an epoch to which nothing doubtful came."""
     outcome: Outcome = state.run(Arrived(rows), time, store)
     assert outcome.late is None
     return list(outcome.results)

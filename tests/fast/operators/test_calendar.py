@@ -31,7 +31,7 @@ CHANGES = [
 
 
 def walls(zone: str, around: datetime, days: int, every: int = 1) -> list[tuple[int, datetime]]:
-    """What the clocks of a place show, every so many minutes."""
+    """What the clocks of a place show, at even steps of minutes."""
     there, first = ZoneInfo(zone), around - timedelta(days=days)
     moments = [first + timedelta(minutes=minute) for minute in range(0, days * 2 * 1440, every)]
     return [(round(moment.timestamp()) * 1_000_000, moment.astimezone(there)) for moment in moments]

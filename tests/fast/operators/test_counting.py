@@ -32,7 +32,7 @@ def wanted(records: list[Record], spec: CountSpec, time: EpochTime) -> dict[Plac
 
 
 @pytest.mark.parametrize("block", range(3))
-def test_windows_hold_so_many_records_in_the_order_of_time(block: int) -> None:
+def test_windows_hold_a_number_of_records_in_the_order_of_time(block: int) -> None:
     for seed in seeds(5, block):
         chance = random.Random(seed)
         every = chance.choice([1, 2, 3])
@@ -49,7 +49,7 @@ def test_windows_hold_so_many_records_in_the_order_of_time(block: int) -> None:
             for row in [row for result in outcome.results for row in result.to_dicts()]:
                 place = (row["k"], row["window_number"])
                 assert row["_op"] > 0
-                assert place not in held, f"seed {seed}: {place} is given out twice"
+                assert place not in held, f"seed {seed}: {place} is emitted twice"
                 held[place] = (row["n"], row["_time"])
             passed = [record for record in accepted if record[1] < time.after]
             assert held == wanted(passed, spec, time), f"seed {seed}, {time}"

@@ -167,10 +167,10 @@ def test_panes_of_sessions_that_retract_leave_the_sessions_that_there_are(trigge
                 place = (row["k"], *(round(row[bound].timestamp() * 1e6) for bound in ("window_start", "window_end")))
                 said = ((row["n"], row["total"], row["top"], row["latest"]), row["pane"], row["revision"])
                 if row["_op"] > 0:
-                    assert place not in held, f"seed {seed}: {place} is given out twice without being taken back"
+                    assert place not in held, f"seed {seed}: {place} is emitted twice without being retracted"
                     held[place] = said
                 else:
-                    assert held.pop(place) == said, f"seed {seed}: {place} is taken back with something else than was given out"
+                    assert held.pop(place) == said, f"seed {seed}: {place} is retracted with something else than was emitted"
             if chance.random() < 0.4:
                 state = restarted(state, Sessions(spec), store)
         assert {place: said[0] for place, said in held.items()} == oracle.final, f"seed {seed}"

@@ -1,4 +1,4 @@
-"""Group aggregates and tables against plain Python; their changelog takes back exactly what it said."""
+"""Group aggregates and tables against plain Python; their changelog retracts exactly what it emitted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_table_keeps_nothing_of_where_its_records_came_from() -> None:
     assert set(kept.columns) == {"k", "x", "_last"}
 
 
-def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None:
+def test_a_key_without_records_for_its_ttl_is_retracted_and_forgotten() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec)
     apply(held, run(groups, [entered(spec, frame([("old", 0, 1)]))], EpochTime(1, 0, 0), store), ["n"])
@@ -80,7 +80,7 @@ def test_a_key_without_records_for_its_ttl_is_taken_back_and_forgotten() -> None
     assert held["old"] == (1,)
 
 
-def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_before() -> None:
+def test_a_key_is_retracted_in_the_epoch_in_which_it_expires_and_not_before() -> None:
     spec, store, held = GroupSpec(("k",), AGGREGATES, ttl=100), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec)
     apply(held, run(groups, [entered(spec, frame([("a", 0, 1), ("b", 50, 1)]))], EpochTime(1, 0, 50), store), ["n"])
@@ -95,7 +95,7 @@ def test_a_key_is_taken_back_in_the_epoch_in_which_its_time_is_over_and_not_befo
     assert groups.size.rows == 0
 
 
-def test_a_key_whose_records_were_all_taken_back_is_gone() -> None:
+def test_a_key_whose_records_were_all_retracted_is_gone() -> None:
     spec, store, held = GroupSpec(("k",), CHANGING, ttl=None), MemoryStore(), dict[Any, Any]()
     groups = Groups(spec)
     for epoch, records in enumerate(

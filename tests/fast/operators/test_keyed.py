@@ -44,7 +44,7 @@ def held(rows: pl.DataFrame | None) -> dict[Key, int]:
 
 
 @pytest.mark.parametrize("kind", [KeyedState, Colliding])
-def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_equals_a_dictionary_in_any_worker(kind: type[KeyedState], monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds(4):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
@@ -71,7 +71,7 @@ def test_state_equals_a_dictionary_whoever_holds_it(kind: type[KeyedState], monk
             assert here.size.rows == len(model)
 
 
-def test_what_a_failed_epoch_changed_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_failed_epoch_changed_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     for fan_in in (2, 3, 16):
         monkeypatch.setattr(keyed, "FAN_IN", fan_in)
         store, state = MemoryStore(), KeyedState("k", KEYS)
@@ -169,7 +169,7 @@ def test_no_epoch_writes_much_more_than_it_brings(hot: float, monkeypatch: pytes
     assert state.size.rows == keys
 
 
-def test_a_failed_epoch_that_moved_the_oldest_rows_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_epoch_that_moved_the_oldest_rows_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed, "_LITTLE", 0)
     monkeypatch.setattr(keyed, "_LARGE", 10)
     store, state = MemoryStore(), KeyedState("k", ["a"])

@@ -45,7 +45,7 @@ def some_keys(chance: random.Random) -> list[Key]:
 
 
 @pytest.mark.parametrize("poor", [False, True])
-def test_a_multimap_equals_a_dictionary_whoever_holds_it(poor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_multimap_equals_a_dictionary_in_any_worker(poor: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds(16):
         chance = random.Random(seed)
         monkeypatch.setattr(keyed, "FAN_IN", chance.choice([2, 3, 16]))
@@ -91,7 +91,7 @@ def check(state: Multimap, model: dict[tuple[Key, int], tuple[int, int]], keys: 
     assert state.size.rows == len(model)
 
 
-def test_what_a_failed_epoch_changed_in_a_multimap_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_failed_epoch_changed_in_a_multimap_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed, "FAN_IN", 3)
     monkeypatch.setattr(keyed, "_LITTLE", 0)
     store, state = MemoryStore(), Multimap("m", ["b"], ["id"])

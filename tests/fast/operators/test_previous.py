@@ -39,12 +39,12 @@ def wanted(records: list[Record], ttl: int | None) -> list[Pair]:
     return sorted(found, key=str)
 
 
-def given_out(outcome: Outcome) -> list[Pair]:
+def emitted(outcome: Outcome) -> list[Pair]:
     return [row for result in outcome.results for row in result.select("k", "_time", "x", "previous_x").rows()]
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_each_record_stands_beside_the_one_before_it_in_event_time(block: int) -> None:
+def test_each_record_has_the_one_before_it_in_event_time(block: int) -> None:
     for seed in seeds(8, block):
         chance = random.Random(seed)
         spec = spec_of(chance.choice([1, 5, 20, None]), chance.choice([0, 0, 15]))
@@ -59,7 +59,7 @@ def test_each_record_stands_beside_the_one_before_it_in_event_time(block: int) -
             assert sum(0 if part.late is None else part.late.height for part in parts) == sum(record[1] < limit for record in records)
             arrived = [part.rows for part in parts]
             chance.shuffle(arrived)
-            held += given_out(pairs.run(Arrived(arrived), time, store))
+            held += emitted(pairs.run(Arrived(arrived), time, store))
             passed = [record for record in accepted if record[1] < time.after - spec.lateness]
             assert sorted(held, key=str) == wanted(passed, spec.ttl), f"seed {seed}, {time}"
             if chance.random() < 0.4:
@@ -75,7 +75,7 @@ def test_records_of_one_time_follow_each_other_the_same_way_in_whatever_order_th
         pairs, store, held = Pairs(spec), MemoryStore(), []
         for number, batch in enumerate((records[:4], records[4:])):
             rows = spec.enter(frame(batch), EpochTime(number, BEGINNING, BEGINNING)).rows
-            held += given_out(pairs.run(Arrived([rows]), EpochTime(number, BEGINNING, 0 if number == 0 else END), store))
+            held += emitted(pairs.run(Arrived([rows]), EpochTime(number, BEGINNING, 0 if number == 0 else END), store))
         seen.add(tuple(sorted(held, key=str)))
     assert len(seen) == 1
     assert sum(before is None for *_, before in next(iter(seen))) == 1

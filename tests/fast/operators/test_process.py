@@ -82,7 +82,7 @@ def frame(records: list[tuple[int, Record]]) -> pl.DataFrame:
 
 
 def perform(spec: ProcessSpec, told: Story, chance: random.Random) -> tuple[list[Row], list[Record], int]:
-    """What is given out, what was in time, and how many were bad, over epochs cut and handed over anyhow, with restarts."""
+    """What is emitted, what was in time, and how many were bad, over epochs cut and handed over anyhow, with restarts."""
     store, state, given, accepted, bad, offset = MemoryStore(), Processing(spec), [], [], 0, 0
     for time, records in [*told.epochs, (told.end, ())]:
         placed = list(enumerate(records, offset))

@@ -1,4 +1,4 @@
-"""Aggregates over a changelog: what was taken back leaves nothing behind, whatever came first."""
+"""Aggregates over a changelog: what was retracted leaves nothing behind, in whatever order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEARLY = {"stddev(i)": 1e-5, "stddev_pop(m)": 1e-5, "geometric(abs(cast(i as dou
 @settings(max_examples=examples(10))
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 40))
 @example(seed=16300, count=40)  # one deviation is 1073741822.25, the other 1073741822.2499999
-def test_what_was_taken_back_leaves_nothing_behind(seed: int, count: int) -> None:
+def test_what_was_retracted_leaves_nothing_behind(seed: int, count: int) -> None:
     chance = random.Random(seed)
     made = rows(seed, count)
     for row in made:

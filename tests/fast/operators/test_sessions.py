@@ -66,7 +66,7 @@ def apply(held: Held, results: Sequence[pl.DataFrame], seed: int) -> None:
         key = (row["k"], round(row["window_start"].timestamp() * 1e6), round(row["window_end"].timestamp() * 1e6))
         value = (row["n"], row["total"], row["top"], row["latest"])
         if row["_op"] > 0:
-            assert key not in held, f"seed {seed}: {key} is given out twice without being retracted"
+            assert key not in held, f"seed {seed}: {key} is emitted twice without being retracted"
             held[key] = value
         else:
             assert held.pop(key) == value, f"seed {seed}: {key} is retracted with another value than it had"

@@ -59,10 +59,10 @@ def test_each_event_has_the_events_of_its_key_before_it(block: int, aggregates: 
                 place = (row["k"], row["_time"])
                 said = (tuple(row[name] for name in names), row["pane"], row["revision"])
                 if row["_op"] > 0:
-                    assert place not in held, f"seed {seed}: {place} is given out twice without being taken back"
+                    assert place not in held, f"seed {seed}: {place} is emitted twice without being retracted"
                     held[place] = said
                 else:
-                    assert held.pop(place) == said, f"seed {seed}: {place} is taken back with something else than was given out"
+                    assert held.pop(place) == said, f"seed {seed}: {place} is retracted with something else than was emitted"
             assert {place: said[0] for place, said in held.items()} == {
                 place: value[: len(names)] for place, value in oracle.windows.items()
             }, f"seed {seed}, {time}"

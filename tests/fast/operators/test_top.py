@@ -54,7 +54,7 @@ def packets(log: list[tuple[object, ...]], spec: TopSpec, time: EpochTime, parts
 def fold(held: set[Row], results: list[pl.DataFrame]) -> None:
     for row in [row for result in results for row in result.select("k", "g", "s", "_op").rows()]:
         if row[3] > 0:
-            assert row[:3] not in held, f"{row} is given out twice"
+            assert row[:3] not in held, f"{row} is emitted twice"
             held.add(row[:3])
         else:
             held.remove(row[:3])
@@ -62,7 +62,7 @@ def fold(held: set[Row], results: list[pl.DataFrame]) -> None:
 
 @pytest.mark.parametrize("per", [("g",), ()], ids=["per group", "of all"])
 @pytest.mark.parametrize("keys", [4, 40, 300])
-def test_what_is_given_out_adds_up_to_the_best_rows(keys: int, per: tuple[str, ...]) -> None:
+def test_what_is_emitted_adds_up_to_the_best_rows(keys: int, per: tuple[str, ...]) -> None:
     for seed in seeds(3):
         chance = random.Random(seed)
         spec, store = spec_of(chance.choice([1, 2, 5]), per), MemoryStore()

@@ -33,7 +33,7 @@ def performed(seed: int) -> tuple[dict[Key, tuple[int, ...]], dict[Key, list[tup
             key = (row["k"], round(row["window_start"].timestamp() * 1e6))
             value = (row["n"], row["total"], row["top"], row["latest"])
             if row["_op"] > 0:
-                assert key not in results, f"seed {seed}: {key} is given out twice without being retracted"
+                assert key not in results, f"seed {seed}: {key} is emitted twice without being retracted"
                 results[key] = value
                 panes[key].append((row["pane"], row["revision"]))
             else:
@@ -89,7 +89,7 @@ def test_a_window_that_fires_because_the_stream_is_silent_says_so() -> None:
     assert result["pane"].to_list() == ["idle"]
 
 
-def test_what_fired_in_silence_is_taken_back_as_such_also_after_a_restart() -> None:
+def test_what_fired_in_silence_is_retracted_as_such_also_after_a_restart() -> None:
     spec = WindowSpec(10, 10, 0, ("k",), AGGREGATES, until=100)
     windows, store = Windows(spec), MemoryStore()
     run(windows, [entered(spec, frame([("a", 1, 5)]))], EpochTime(1, BEGINNING, 1), store)
@@ -103,7 +103,7 @@ def test_what_fired_in_silence_is_taken_back_as_such_also_after_a_restart() -> N
     assert windows.size.rows == 0
 
 
-def test_a_window_of_1440_panes_unites_few_frames() -> None:
+def test_a_window_of_1440_panes_merges_few_frames() -> None:
     minute = 60_000_000
     spec = WindowSpec(1440 * minute, minute, 0, ("k",), AGGREGATES)
     windows, store = Windows(spec), MemoryStore()
@@ -114,7 +114,7 @@ def test_a_window_of_1440_panes_unites_few_frames() -> None:
     assert len(windows._tree._cover(1561 * minute, 3000 * minute)) <= 22
 
 
-def test_a_window_whose_records_were_all_taken_back_has_no_result() -> None:
+def test_a_window_whose_records_were_all_retracted_has_no_result() -> None:
     spec = WindowSpec(10, 10, 0, ("k",), CHANGING, until=100)
     windows, store = Windows(spec), MemoryStore()
 

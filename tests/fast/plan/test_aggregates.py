@@ -96,7 +96,7 @@ def test_what_cannot_be_computed_is_refused_with_what_can(text: str, said: str, 
     "text",
     ["approx_count_distinct(n)", "approx_percentile(n, 0.5)", "approx_top_k(n)", "heavy_hitters(n, 0.1)", "total(n)"],
 )  # fmt: skip
-def test_an_aggregate_that_cannot_take_back_is_refused_over_results_that_change(text: str) -> None:
+def test_an_aggregate_that_cannot_retract_is_refused_over_results_that_change(text: str) -> None:
     with pytest.raises(PlanError, match="whose results change") as error:
         compiled(over_a_table(text).plan(), shards=1)
     assert text in str(error.value)
@@ -109,7 +109,7 @@ def test_an_aggregate_that_cannot_take_back_is_refused_over_results_that_change(
     ["count(n)", "sum(n)", "avg(n)", "count(distinct n)", "bool_and(n > 1)", "collect_list(n)", "collect_set(n)", "additive(n)",
      "max(n)", "first(n)", "max_by(n, n, 2)", "stddev(n)"],
 )  # fmt: skip
-def test_an_aggregate_that_can_take_back_is_taken_over_results_that_change(text: str) -> None:
+def test_an_aggregate_that_can_retract_is_accepted_over_results_that_change(text: str) -> None:
     compiled(over_a_table(text).plan(), shards=1)
 
 

@@ -270,7 +270,7 @@ def test_an_output_has_a_name_of_its_own(name: str) -> None:
     assert "test_checks.py" in str(error.value.where)
 
 
-def test_an_aggregation_that_is_given_out_in_two_ways_is_written_twice() -> None:
+def test_an_aggregation_that_is_emitted_in_two_ways_is_written_twice() -> None:
     app = Declaration("twice")
     clicks = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
     minutes = clicks.window(tumbling("1m"), by="page").agg(n="count(*)")

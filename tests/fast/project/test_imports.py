@@ -79,7 +79,7 @@ def test_an_import_within_the_rules_is_left_alone(tmp_path, file, text):
     assert forbidden_imports(made_up(tmp_path, file, text)) == []
 
 
-def test_connectors_share_the_modules_beside_them(tmp_path):
+def test_connectors_share_the_modules_next_to_them(tmp_path):
     package = made_up(tmp_path, "connectors/kafka/sink.py", "from headrace.connectors.contract import Sink")
     (package / "connectors" / "contract.py").touch()
     assert forbidden_imports(package) == []

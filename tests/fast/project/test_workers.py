@@ -29,7 +29,7 @@ def pytest_configure(config):
 @pytest.mark.timeout(600)  # a run of pytest within this one
 def test_pytest_xdist_gets_the_group_of_each_test_and_the_chains_first(tmp_path):
     (tmp_path / "listener.py").write_text(LISTENER)
-    files = ["tests/fast/project/test_workers.py", "tests/system/test_kafka_time.py", "tests/spark/test_lane.py"]
+    files = ["tests/fast/project/test_workers.py", "tests/system/test_kafka_time.py", "tests/spark/test_equals_driver.py"]
     # A run of its own: with the mark of this one, it would end its workers when it ends.
     environment = {name: value for name, value in os.environ.items() if name != RUN and not name.startswith("PYTEST_")}
     told = subprocess.run(

@@ -127,7 +127,7 @@ KINDS = [
 
 
 @given(st.sampled_from(KINDS), anything)
-def test_what_a_reader_gives_out_arrow_takes_in(kind, value):
+def test_what_a_reader_returns_arrow_accepts(kind, value):
     try:
         read = json_reader(schema(f"x {kind}").field(0))(value)
     except ValueError:

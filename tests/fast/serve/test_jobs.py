@@ -162,7 +162,7 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(totals, serving):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_run_without_a_server_serves_its_metrics_to_whoever_has_the_token(tmp_path):
+def test_a_run_without_a_server_serves_its_metrics_to_anyone_with_the_token(tmp_path):
     tokens, (port,) = tokens_in(tmp_path), free_ports(1)
     right = {"Authorization": f"Bearer {tokens.read}"}
     with metrics_served(port, tokens, lambda: exposition([], {}, 0)) as address:

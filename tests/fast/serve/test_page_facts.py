@@ -153,7 +153,7 @@ def test_both_sides_of_a_crash_are_told_by_a_server_that_saw_none_of_its_epochs(
     assert (told["epoch"], told["recovered_epoch"]) == (1, 2)
 
 
-def test_a_crash_is_over_once_a_later_epoch_is_committed_whoever_saw_it(totals, serving):
+def test_a_crash_has_ended_once_a_later_epoch_is_committed_even_unseen(totals, serving):
     clock = ManualClock(1_767_268_800_000_000)
     Recorder(totals.place, clock)
     totals.epoch([])

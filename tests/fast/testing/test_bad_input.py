@@ -144,7 +144,7 @@ def test_a_streams_own_columns_are_not_taken_for_those_of_a_late_record() -> Non
         assert late["window_end"].hour == 11
 
 
-def test_a_late_record_of_a_united_stream_does_not_lead_bad_results_to_its_own_dead_letters() -> None:
+def test_a_late_record_of_a_union_does_not_lead_bad_results_to_its_own_dead_letters() -> None:
     declared = Declaration("united")
     first, second = (
         declared.stream(name, f"key string, n int, {name} string, at timestamp", time="at", watermark=bounded("0s", idle="1 day"))

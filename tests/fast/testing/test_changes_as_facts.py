@@ -34,7 +34,7 @@ def facts(driver: TestDriver, view: str = "changes") -> list[tuple[Any, ...]]:
     return [(row["id"], row["state"], row["op"]) for row in driver.rows(view)]
 
 
-def test_facts_count_beside_a_table_that_they_are_united_with() -> None:
+def test_facts_count_next_to_a_table_in_the_same_union() -> None:
     app = Declaration("mixed")
     limits, payments = (
         app.stream(name, "account string, amount int, at timestamp", time="at", watermark=perfect(idle="1 day"))

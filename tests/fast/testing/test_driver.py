@@ -226,7 +226,7 @@ def page_views_again(app: Declaration) -> Stream:
     return app.stream("clicks", schema="page int, user string, at timestamp", key="page", time="at", watermark=bounded("1 hour"))
 
 
-def test_a_view_under_another_key_falls_back_when_its_result_is_taken_back() -> None:
+def test_a_view_under_another_key_falls_back_when_its_result_is_retracted() -> None:
     app = Declaration("back")
     rare = page_views(app).window(tumbling("1 minute"), by="url").agg(views="count(*)").emit(until="1 hour").where("views < 2")
     app.view("last_rare", rare.select("url, window_start as minute, views"), key="url")
@@ -309,7 +309,7 @@ def test_a_sink_is_collected_under_its_name_without_a_server() -> None:
         assert driver.rows("latest") == [{"page": "a", "n": 2}, {"page": "b", "n": 4}]
 
 
-def test_a_stream_that_is_united_with_itself_is_read_twice() -> None:
+def test_a_stream_in_a_union_with_itself_is_read_twice() -> None:
     app = Declaration("twice")
     clicks = app.stream("clicks", schema="page string")
     app.view("counts", clicks.union(clicks).group("page", ttl=None).agg(records="count(*)"))
@@ -381,7 +381,7 @@ def test_a_function_of_custom_windows_that_fails_stops_the_job_with_its_line(fun
     assert "test_driver.py:" in str(error.value)
 
 
-def test_a_record_that_missed_some_of_its_windows_is_counted_as_partly_late_beside_the_sum() -> None:
+def test_a_record_that_missed_some_of_its_windows_is_counted_as_partly_late_outside_the_sum() -> None:
     for emitted in (False, True):
         app = Declaration("hopping")
         counts = page_views(app).window(hopping("10 minutes", every="5 minutes"), by="url").agg(views="count(*)")

@@ -43,7 +43,7 @@ def test_a_record_is_in_a_window_or_a_dead_letter_whatever_its_year(window: str,
         assert all(row["n"] == 1 and row.get("window_start", 0) <= row.get("window_end", 0) for row in held if "window_start" in row)
 
 
-def test_a_good_record_is_counted_beside_one_of_the_year_2() -> None:
+def test_a_good_record_is_counted_next_to_one_of_the_year_2() -> None:
     app = Declaration("edges")
     events = app.stream("events", "k string, at timestamp", time="at", watermark=hr.bounded("0s"))
     app.view("years", events.window(hr.calendar("1 year", zone="UTC")).agg(n="count(*)"))

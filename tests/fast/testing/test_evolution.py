@@ -35,7 +35,7 @@ class Evolving:
         self.spec = spec
         self.driver = Recorded(spec)
         self._sent: list[list[dict[str, object]]] = []
-        # Outputs that keep rows of before although a difference was announced, with these rows; and outputs of which older rows may be
+        # Outputs that keep older rows although a difference was announced, with these rows; and outputs of which older rows may be
         # missing.
         self._announced: dict[str, set[str]] = {}
         self._younger: set[str] = set()

@@ -86,7 +86,7 @@ def test_a_group_over_a_table_whose_rows_expire_counts_the_rows_that_there_are()
         assert shown(driver, "states", "v", "n") == [("new", 1), ("paid", 1)]
 
 
-def test_a_session_that_begins_when_a_closed_one_began_stands_beside_it() -> None:
+def test_a_session_that_begins_when_a_closed_one_began_is_a_row_of_its_own() -> None:
     app = Declaration("visits")
     visits = records(app).window(session("10 s"), by="k").agg(n="count(*)")
     app.view("visits", visits)

@@ -113,7 +113,7 @@ def test_nothing_is_asked_for_null_keys_alone() -> None:
     assert (directory.asked, named(driver)) == ([], [(0, None), (1, None)])
 
 
-def test_an_answer_is_kept_until_its_time_is_over_and_so_is_that_there_is_none() -> None:
+def test_an_answer_is_kept_until_it_expires_and_so_is_that_there_is_none() -> None:
     directory = Directory(dict(NAMES))
     driver = driver_of(directory, cache="10 minutes")
     send(driver, "a", "x")
@@ -195,7 +195,7 @@ def test_a_batch_that_fails_takes_no_other_with_it() -> None:
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """Lets calls that hang go on when the test is over."""
+    """Lets calls that hang go on when the test has ended."""
     event = threading.Event()
     yield event
     event.set()

@@ -305,7 +305,7 @@ def test_the_time_of_a_match_is_when_it_was_certain_so_that_steps_behind_it_neve
             driver.end()
             shown.append([(row["window_start"], row["n"]) for row in driver.rows("counts")])
             assert driver.late("letters") == []
-    # The first is certain with the b after it, the second when ten seconds are over.
+    # The first is certain with the b after it, the second when ten seconds have passed.
     assert shown == [[(at(2), 1), (at(18), 1)]] * 3
 
 

@@ -23,7 +23,7 @@ def records(app: Declaration, bound: str = "10s") -> Stream:
 
 
 def spree(event: Any, state: Any, timers: Any) -> Any:
-    """Alert at the third record within a minute of the first, and once more when the minute is over."""
+    """Alert at the third record within a minute of the first, and once more when the minute has passed."""
     state.count = (state.count or 0) + 1
     if state.count == 1:
         timers.after("1 minute")

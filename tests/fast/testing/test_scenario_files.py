@@ -99,7 +99,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, former: str, other: s
         ("per_minute: []}", "accounting: {taps: {in: 2}}}", "no step 'taps' counted anything; steps: clicks"),
     ],
 )
-def test_what_does_not_hold_is_shown_beside_what_was_expected(tmp_path: Path, former: str, other: str, said: str) -> None:
+def test_what_does_not_hold_is_shown_next_to_what_was_expected(tmp_path: Path, former: str, other: str, said: str) -> None:
     assert former in STORY
     scenario = load(tmp_path, STORY.replace(former, other))
     with pytest.raises(AssertionError, match=said):

@@ -18,7 +18,7 @@ from tests.support.streams import SCHEMA, START
 
 @pytest.mark.parametrize("per", [(), ("team",)], ids=["of all", "per team"])
 @pytest.mark.parametrize("shards", [1, 3])
-def test_the_top_beside_its_table_follows_every_rise_and_fall(shards: int, per: tuple[str, ...]) -> None:
+def test_the_top_colocated_with_its_table_follows_every_rise_and_fall(shards: int, per: tuple[str, ...]) -> None:
     for seed in seeds(3):
         chance = random.Random(seed)
         app = Declaration("beside")
@@ -27,7 +27,7 @@ def test_the_top_beside_its_table_follows_every_rise_and_fall(shards: int, per: 
         app.view("best", scores.top(3, by="score", per=per))
         ranked = scores.top(3, by="score", per=per, rank="place")
         app.view("ranked", ranked)
-        # A row whose place changes is taken back here, too.
+        # A row whose place changes is retracted here, too.
         app.view("places", ranked.group("place", ttl=None).agg(rows="count(*)", score="sum(score)"))
         totals, players = Counter[tuple[str, str | None]](), chance.choice([5, 40, 400])
         with TestDriver(app, shards=shards) as driver:
@@ -88,7 +88,7 @@ def test_a_table_that_others_read_too_is_still_a_whole_changelog() -> None:
         }  # fmt: skip
 
 
-def test_a_key_that_is_forgotten_leaves_the_top_beside_its_table() -> None:
+def test_a_key_that_is_forgotten_leaves_the_top_colocated_with_its_table() -> None:
     app = Declaration("ttl")
     stream = app.stream("records", SCHEMA, key="key", time="at", watermark=bounded("0s"))
     latest = stream.select("key", "value", "at").to_table("key", ttl="1 minute")

@@ -78,7 +78,7 @@ class Chain:
 
 
 def chain(chance: random.Random, length: int) -> Chain:
-    """So many steps, each over the results of the one before it."""
+    """A number of steps, each over the results of the one before it."""
     place, links = Place(chance.choice([1, 1, 1, 360])), list[Link]()
     while sum(not isinstance(link.model, Positive) for link in links) < length:
         if not place.restates and chance.random() < 0.15:

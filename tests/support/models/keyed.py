@@ -184,7 +184,7 @@ class Previous(_InTurn):
 
 @dataclass
 class CountWindow(_InTurn):
-    """`window(count_window(records, every=), by=)`: so many rows of a key in the order of event time; the rest when the input ends."""
+    """`window(count_window(records, every=), by=)`: rows of a key by count, in the order of event time; the rest when the input ends."""
 
     records: int = 1
     every: int = 1

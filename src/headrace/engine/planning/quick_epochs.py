@@ -8,7 +8,7 @@ from __future__ import annotations
 SEVERAL, LAST_OF_SEVERAL, ONE = "", "last", "one"
 """The tasks of an epoch: several; several, which then drop the state in their memory, since one is next; one for everything."""
 
-# So many small epochs in a row bring a job back to one task; each time one task turns out to be slow, twice as many.
+# After this many small epochs in a row a job returns to one task. The number doubles each time one task turns out to be slow.
 _CALM, _CALMEST = 3, 1_000
 # In seconds: an epoch that takes longer has more work than its number of records tells, and several tasks share it.
 _SLOW = 2.0
@@ -29,7 +29,7 @@ class QuickEpochs:
         self._calm, self._needed = 0, _CALM
 
     def tasks(self, rows: int, took: float | None = None) -> str:
-        """The tasks of the next epoch, with so many records; `took` are the seconds of the one before it, where that is known."""
+        """The tasks of the next epoch, which has `records`; `took` are the seconds of the one before it, where that is known."""
         slow = self._last == ONE and self._settled and took is not None and took > _SLOW
         if slow:
             self._needed = min(2 * self._needed, _CALMEST)

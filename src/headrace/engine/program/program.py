@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.core.columns.schema import quoted
 from headrace.engine.entry import Entry
-from headrace.engine.ingest import ingest, resume, take_back
+from headrace.engine.ingest import ingest, resume, resume_transformed
 from headrace.engine.operate import OperatorShard, operate, table_of
 from headrace.engine.packet import Packet
 from headrace.engine.program.computed_columns import computed
@@ -216,9 +216,9 @@ class Program:
         declared = self.cuts[cut]
         return resume(Router(self, time, declared.origin, shard if declared.level else None), declared, frame)
 
-    def take_back(self, cut: str, frame: pl.DataFrame, time: EpochTime) -> Result:
+    def resume_transformed(self, cut: str, frame: pl.DataFrame, time: EpochTime) -> Result:
         """Continue after a function of the user's, with its result."""
-        return take_back(Router(self, time, self.cuts[cut].origin), self.cuts[cut], frame)
+        return resume_transformed(Router(self, time, self.cuts[cut].origin), self.cuts[cut], frame)
 
     def shipped(self) -> Program:
         """The program as tasks need it: without the user's functions, which only the driver calls and which may not travel."""

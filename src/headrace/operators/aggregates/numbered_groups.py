@@ -142,7 +142,7 @@ def distinct(records: pl.DataFrame, by: Sequence[str]) -> bool:
     # Where two of few are equal there is no need to examine the others.
     for some in (records.head(_FEW), records) if records.height > _FEW else (records,):
         hashes = _hashes(some, by)
-        if hashes is None or len(_repeated(hashes[_beside_others(hashes)])):
+        if hashes is None or len(_repeated(hashes[_next_to_others(hashes)])):
             return False
     return True
 
@@ -152,7 +152,7 @@ def doubtful(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
     hashes = _hashes(records, by)
     if hashes is None:
         return None
-    several = _beside_others(hashes)
+    several = _next_to_others(hashes)
     some = np.flatnonzero(several)
     # A few are quickly distinguished from coincidences.
     if 4 * len(some) < len(hashes):
@@ -168,7 +168,7 @@ def _hashes(records: pl.DataFrame, by: Sequence[str]) -> np.ndarray | None:
     return row_hashes(records, keys, seed=5)
 
 
-def _beside_others(hashes: np.ndarray) -> np.ndarray:
+def _next_to_others(hashes: np.ndarray) -> np.ndarray:
     """The hashes that share their first bits with another one: a few by coincidence, and all that occur twice."""
     bits = min(len(hashes).bit_length() + _ROOM, _MOST_BITS)
     places = (hashes >> np.uint64(64 - bits)).astype(np.int64)

@@ -65,7 +65,7 @@ class Paths:
 class SearchCursors:
     """The position of the search of each key: its first row, the next one it looks at, its state, when its time expires.
 
-    A key without a search has no `start` (-1). `decided` is the moment at which the last search before was over.
+    A key without a search has no `start` (-1). `decided` is the moment at which the previous search ended.
     """
 
     start: np.ndarray

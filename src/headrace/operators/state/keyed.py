@@ -178,8 +178,8 @@ class KeyedState:
         marked = _marked(frame).rechunk()
         self._take_in(serial, marked, located if located is not None and located.serial == serial else None)
         self._runs.append(_Run(serial, len(frame), 0))
-        united = self._crowded() | self._due()
-        self._write([run for run in self._runs if run.serial in united or run.serial == serial], store)
+        merged = self._crowded() | self._due()
+        self._write([run for run in self._runs if run.serial in merged or run.serial == serial], store)
 
     def reached(self, kind: str, moment: int) -> pl.DataFrame | None:
         """The present rows whose moment of this kind is not after `moment`; reads no others."""
@@ -269,7 +269,7 @@ class KeyedState:
             if rows.marks is not None:
                 self._forget(run.serial, rows.alive & rows.marks)
         if len(runs) > 1 or not self._rows[newest].alive.all():
-            newest = self._unite([run.serial for run in runs])
+            newest = self._merge([run.serial for run in runs])
         for run in runs:
             self._runs.remove(run)
             if run.size:
@@ -282,14 +282,14 @@ class KeyedState:
         store.put(self._name(newest), blob)
         self._runs.append(_Run(newest, len(frame), len(blob)))
 
-    def _unite(self, serials: list[int]) -> int:
+    def _merge(self, serials: list[int]) -> int:
         """Merge the live rows of some runs into one; returns its number."""
         parts = {serial: self._rows.pop(serial) for serial in serials}
-        united = pl.concat([rows.holding() for rows in parts.values()], rechunk=True)
+        merged = pl.concat([rows.holding() for rows in parts.values()], rechunk=True)
         before = np.concatenate([np.flatnonzero(rows.alive) | (serial << ROW_BITS) for serial, rows in parts.items()])
         made, self._serial = self._serial, self._serial + 1
-        self._index.move(self._hashes(united), before, np.arange(len(united)) | (made << ROW_BITS))
-        self._rows[made] = _Rows.of(united)
+        self._index.move(self._hashes(merged), before, np.arange(len(merged)) | (made << ROW_BITS))
+        self._rows[made] = _Rows.of(merged)
         return made
 
     def _forget(self, serial: int, chosen: np.ndarray) -> None:

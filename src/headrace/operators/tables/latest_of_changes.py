@@ -57,9 +57,9 @@ class LatestOfChanges(KeyedTable):
         before = fresh.clear() if found is None else self._candidates(found).select_seq(fresh.columns)
         after = pl.concat([self._without(before, changes), fresh])
         self._keep(before, after, store)
-        return Outcome([*self._given_out(before, after, changes), *self._expire(time, store)])
+        return Outcome([*self._emitted(before, after, changes), *self._expire(time, store)])
 
-    def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, changes: pl.DataFrame) -> list[pl.DataFrame]:
+    def _emitted(self, before: pl.DataFrame, after: pl.DataFrame, changes: pl.DataFrame) -> list[pl.DataFrame]:
         old, new = self._latest(before), self._latest(after)
         same = self._without(old.join(new, on=self._identity, how="semi", nulls_equal=True), changes)
         gone, come = self._without(old, same), self._without(new, same)

@@ -52,12 +52,12 @@ class TopCache:
     @classmethod
     def found_again(cls, order: Order, rows: pl.DataFrame) -> TopCache:
         """Rows that were cached before: a group with as many rows as are emitted may have others below its floor; any other has none."""
-        front = cls(order, rows.clear())
-        placed = front._placed(rows)
-        front.rows = rows
+        cache = cls(order, rows.clear())
+        placed = cache._placed(rows)
+        cache.rows = rows
         last = placed.filter(pl.col(_PLACE) == pl.col(_PLACE).max().over(order.group))
-        front._floors = front._as_floors(last.filter(pl.col(_PLACE) >= order.count - 1))
-        return front
+        cache._floors = cache._as_floors(last.filter(pl.col(_PLACE) >= order.count - 1))
+        return cache
 
     @property
     def best(self) -> pl.DataFrame:
@@ -88,7 +88,7 @@ class TopCache:
         rows, floors = self._refilled(pl.concat([stayed, fresh]), touched, everything)
         placed = self._placed(rows)
         self._cut(placed, others, floors)
-        return self._given_out(before, self._best(placed), keys)
+        return self._emitted(before, self._best(placed), keys)
 
     def above(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows that are not below the floor of their group."""
@@ -160,7 +160,7 @@ class TopCache:
     def _as_floors(self, lowest: pl.DataFrame) -> pl.DataFrame:
         return lowest.select_seq(*self._group, *(pl.col(name).alias(f"{_FLOOR}{name}") for name in self._order.columns))
 
-    def _given_out(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame) -> list[pl.DataFrame]:
+    def _emitted(self, before: pl.DataFrame, after: pl.DataFrame, keys: pl.DataFrame) -> list[pl.DataFrame]:
         # A row whose rank has changed is emitted again.
         unchanged = [*self._row_key, self._order.rank] if self._order.rank else self._row_key
         same = before.join(after, on=unchanged, how="semi", nulls_equal=True).join(keys, on=self._row_key, how="anti", nulls_equal=True)

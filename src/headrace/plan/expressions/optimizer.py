@@ -137,7 +137,7 @@ def _same_results(term: Apply) -> Term:
     return term
 
 
-def _date_beside_constant(term: Apply) -> Term:
+def _date_against_constant(term: Apply) -> Term:
     """A date compared with a constant timestamp is never cast, so it cannot overflow."""
     if term.operation not in _COMPARED or not any(isinstance(argument, Constant) for argument in term.arguments):
         return term
@@ -151,5 +151,5 @@ def _saturating(term: Term) -> Term:
 
 
 _STEPS: tuple[Callable[[Apply], Term], ...] = (
-    _propagate_null, _never_null, _decide, _reorder, _one_case, _taken_apart, _same_results, _date_beside_constant,
+    _propagate_null, _never_null, _decide, _reorder, _one_case, _taken_apart, _same_results, _date_against_constant,
 )  # fmt: skip

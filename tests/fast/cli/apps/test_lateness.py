@@ -18,7 +18,7 @@ app.view("counts", readings.window(hr.tumbling("1 minute")).agg(n="count(*)"))
 @pytest.fixture
 def readings(log):
     def write(late: list[int], *, partitions: int = 1) -> None:
-        """Records per second apart, each behind by so many seconds, spread over the partitions in turn."""
+        """Records per second apart, each behind by a number of seconds, spread over the partitions in turn."""
         log.create_topic("readings", partitions=partitions, schema="at timestamp", time="at")
         times = (np.arange(len(late)) + 10**6 - np.array(late, np.int64)) * 1_000_000
         for partition in range(partitions):

@@ -70,7 +70,7 @@ def test_a_reset_lists_asks_and_removes_state_views_and_side_topics(headrace, ho
     app = begun(home, file)
     refused = headrace("reset", file, stdin="n\n")
     assert refused.code == 1
-    # The question ends in a space, which stands on a line of its own.
+    # The question ends in a space, which is a line of its own.
     told = {row["name"]: (row["kind"], row["goes"]) for row in map(json.loads, refused.out.strip().splitlines())}
     assert told == {
         str(home / "jobs" / "one"): ("state", True),

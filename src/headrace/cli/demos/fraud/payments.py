@@ -137,7 +137,7 @@ class Payments:
         for one, (at, card, _) in zip(ids, rows, strict=True):
             if card in self._open:
                 self._tell(one, card, at)
-        beside = self._random.uniform(-_DEGREES, _DEGREES, (2, len(rows)))
+        offsets = self._random.uniform(-_DEGREES, _DEGREES, (2, len(rows)))
         categories = [paid.category for *_, paid in rows]
         numbers = self._random.integers(0, 40, len(rows)).tolist()
         return pa.table(
@@ -148,8 +148,8 @@ class Payments:
                 "category": pa.array(categories, pa.string()),
                 "amount": pa.array([paid.amount for *_, paid in rows], pa.float64()),
                 "country": pa.array(COUNTRIES[cities].tolist(), pa.string()),
-                "lat": pa.array(LATITUDES[cities] + beside[0]),
-                "lon": pa.array(LONGITUDES[cities] + beside[1]),
+                "lat": pa.array(LATITUDES[cities] + offsets[0]),
+                "lon": pa.array(LONGITUDES[cities] + offsets[1]),
                 "paid_at": pa.array([at for at, *_ in rows], TIMESTAMP),
             }
         )

@@ -1,4 +1,4 @@
-"""The board of the fraud demo fits its width, and shows what was found beside what was planted."""
+"""The board of the fraud demo fits its width, and shows what was found next to what was planted."""
 
 import io
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ def drawn(observer: FraudObserver, progress: Progress | None = PROGRESS) -> str:
     return console.export_text()
 
 
-def test_alerts_are_counted_beside_the_planted_cases_that_they_find():
+def test_alerts_are_counted_next_to_the_planted_cases_that_they_find():
     observer = observed([alert("burst", "c1"), alert("burst", "c2"), alert("score", "c3")], [("burst", "c1"), ("score", "c4")])
     figures = {one.rule: (one.alerts, one.planted, one.found) for one in observer.look(1, 10, 10).rules}
     assert (figures["burst"], figures["score"], figures["flight"]) == ((2, 1, 1), (1, 1, 0), (0, 0, 0))

@@ -32,7 +32,7 @@ def test_what_is_due_is_what_a_look_at_every_row_finds(seed):
         rows = pl.DataFrame({"a": keys, "at": times, GONE: gone}, schema={"a": pl.Int64, "at": pl.Int64, GONE: pl.Boolean})
         kept.put(rows, store)
         if random.random() < 0.1:
-            # A worker that did not have the shard, or had it as of before an epoch that failed.
+            # A worker that did not have the shard, or had its state before a failed epoch.
             manifest = kept.manifest()
             kept = state() if random.random() < 0.5 else kept
             kept.restore(manifest, store)

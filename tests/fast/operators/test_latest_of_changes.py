@@ -33,10 +33,10 @@ def perform(seed: int) -> None:
         inputs = [pl.DataFrame(changelog, schema=SCHEMA, orient="row")] if changelog else []
         for row in [row for part in run(operator, inputs, EpochTime(epoch, 0, 0), store) for row in part.select(*SCHEMA).rows()]:
             if row[-1] > 0:
-                assert row[0] not in held, f"seed {seed}: given out twice without being retracted"
+                assert row[0] not in held, f"seed {seed}: emitted twice without being retracted"
                 held[row[0]] = row[:-1]
             else:
-                assert held.pop(row[0]) == row[:-1], f"seed {seed}: another record is taken back than was given out"
+                assert held.pop(row[0]) == row[:-1], f"seed {seed}: another record is retracted than was emitted"
         expected: dict[str | None, Row] = {}
         for candidate in sorted(holds.values(), key=lambda row: (row[3], row[1])):
             expected[candidate[0]] = candidate
@@ -46,6 +46,6 @@ def perform(seed: int) -> None:
             operator.restore(manifest, store)
 
 
-def test_the_latest_that_still_holds_is_given_out() -> None:
+def test_the_latest_live_record_is_emitted() -> None:
     for seed in seeds(15):
         perform(seed)

@@ -131,7 +131,7 @@ def test_a_job_of_many_short_runs_keeps_no_more_files_than_one_that_runs_on(shar
         if epoch == GRACE:
             shard.epoch(put={"failed": ONE}, finish=False)
         shard.meet(epoch)
-    # Of each epoch a manifest and two blobs, and what the oldest ones stand on.
+    # Of each epoch a manifest and two blobs, and what the oldest ones reference.
     assert len(shard.files.names()) <= 3 * (GRACE + 4)
     for epoch in range(2 * GRACE - 1, 3 * GRACE):
         assert shard.blobs(epoch, "one", *map(str, range(epoch - 3, epoch + 1))) == [ONE, None, TWO, TWO, TWO]

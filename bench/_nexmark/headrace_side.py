@@ -28,7 +28,7 @@ from .sides import Inputs, Spent
 from .site import COLUMNS, KEYS, Site, side_rows
 
 
-class Lane:
+class Headrace:
     """Runs the apps in a Spark that is running already, `rows` records an epoch."""
 
     name = "headrace"

@@ -1,4 +1,4 @@
-"""The Arrow lane: a declared app on Spark, stopped and resumed, equals the test driver on the same records."""
+"""Spark and the test driver: a declared app on Spark, stopped and resumed, equals the test driver on the same records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headrace's side of the engine's benchmarks: an app on the Arrow lane, in a Spark that is running already."""
+"""Headrace's side of the engine's benchmarks: an app in a Spark that is running already."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def grouped(payments: Stream) -> Stream:
     return payments.group("card", ttl=None).agg(**_AGGREGATES)
 
 
-class LaneSide:
+class JobSide:
     """Runs apps over topics of payments, each with a view of its own."""
 
     name = "headrace"
@@ -53,7 +53,7 @@ class LaneSide:
         self._numbers = itertools.count()
 
     def run(self, topic: str, declare: Declare, rows: int) -> Run:
-        """Run an app over all that a topic has, so many records an epoch."""
+        """Run an app over all that a topic has, with a given number of records an epoch."""
         app, view = self.app(topic, declare)
         with tempfile.TemporaryDirectory() as checkpoint:
             query, peak = self._finished(app, Path(checkpoint), rows)
@@ -79,7 +79,7 @@ class LaneSide:
         return _run(app, query, result, peak)
 
     def run_on(self, topic: str, declare: Declare, more: Iterator[pa.Table], rows: int) -> Run:
-        """Run an app over all that a topic has, then over more, so many records an epoch; only that second part counts."""
+        """Run an app over all that a topic has, then over more, with a given number of records an epoch; only the second part counts."""
         app, view = self.app(topic, declare)
         with tempfile.TemporaryDirectory() as checkpoint:
             self._finished(app, Path(checkpoint), 10 * rows)

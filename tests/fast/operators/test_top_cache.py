@@ -1,4 +1,4 @@
-"""The rows in front of a top against a plain sort of all rows: ties, nulls, groups, those that come forth from behind the floor."""
+"""The cached rows of a top against a plain sort of all rows: ties, nulls, groups, those that come forth from behind the floor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.examples import seeds
 Row = tuple[str | None, str | None, int]
 SCHEMA = {"k": pl.String, "g": pl.String, "s": pl.Int64, ALL: pl.Int32, "_time": pl.Int64}
 WHOLE, GROUPS = Order(("k",), "s", (ALL,), 2), Order(("k",), "s", ("g",), 2)
-# So many rows of a group may stand in front before it is cut.
+# A group is trimmed when more rows than this are in the cache.
 MOST = 2 * WHOLE.kept
 
 
@@ -29,11 +29,11 @@ def ordered(rows: list[Row]) -> list[Row]:
 
 
 class Held:
-    """All rows, the front of them, and what its changelog adds up to."""
+    """All rows, the cached ones, and what its changelog adds up to."""
 
     def __init__(self, order: Order, rows: list[Row] = ()) -> None:
         self.order, self.all = order, {row[0]: row for row in rows}
-        self.front = TopCache(order, frame(list(rows)))
+        self.cache = TopCache(order, frame(list(rows)))
         self.shown = self.best()
         self.looked = 0
 
@@ -49,17 +49,17 @@ class Held:
         for key in gone:
             del self.all[key]
         looked = self.looked
-        near, leaving = self.front.above(fresh), self.front.of(keys)
+        near, leaving = self.cache.above(fresh), self.cache.of(keys)
         changed = pl.concat([near.select("k"), leaving.select("k")]).unique()
         touched = groups_of_rows([near, leaving], self.order.group)
-        for said in self.front.change(near, changed, touched, self._everything):
+        for said in self.cache.change(near, changed, touched, self._everything):
             for key, group, score, sign in said.select("k", "g", "s", "_op").rows():
                 (self.shown.add if sign > 0 else self.shown.remove)((key, group, score))
         assert self.shown == self.best()
         return self.looked - looked
 
     def found_again(self) -> None:
-        self.front = TopCache.found_again(self.order, self.front.rows)
+        self.cache = TopCache.found_again(self.order, self.cache.rows)
 
     def _everything(self) -> pl.DataFrame:
         self.looked += 1
@@ -85,7 +85,7 @@ def test_random_changes_give_what_a_sort_of_all_rows_gives(keys: int, group: tup
             held.put(*rows, gone=tuple(leaving))
             if chance.random() < 0.3:
                 held.found_again()
-        assert held.front.rows.height <= MOST * 4
+        assert held.cache.rows.height <= MOST * 4
 
 
 def _group_of(key: str | None) -> str | None:
@@ -104,18 +104,18 @@ def test_a_tie_with_the_floor_is_decided_by_the_key() -> None:
     held = Held(WHOLE, [(f"k{number:03}", "a", 7) for number in range(MOST + 1)])
     # The last one in front is the floor.
     floor = f"k{WHOLE.kept - 1:03}"
-    assert held.front.above(frame([(f"{floor}0", "a", 7), ("z", "a", 7), (floor, "a", 6)])).is_empty()
-    assert held.front.above(frame([("k000+", "a", 7), (None, "a", 7), ("z", "a", 8), (floor, "a", 7)])).height == 4
+    assert held.cache.above(frame([(f"{floor}0", "a", 7), ("z", "a", 7), (floor, "a", 6)])).is_empty()
+    assert held.cache.above(frame([("k000+", "a", 7), (None, "a", 7), ("z", "a", 8), (floor, "a", 7)])).height == 4
 
 
 def test_what_is_behind_the_floor_changes_nothing_and_is_not_looked_at() -> None:
     held = Held(WHOLE, players(MOST + 1))
-    assert held.front.rows.height == WHOLE.kept
+    assert held.cache.rows.height == WHOLE.kept
     assert held.put(("a000", "a", 3), ("new", "a", 1), gone=("a001",)) == 0
-    assert held.front.rows.height == WHOLE.kept
+    assert held.cache.rows.height == WHOLE.kept
     for number in range(0, 2 * MOST, 4):
         assert held.put(*((f"b{place}", "a", 1_000 + place) for place in range(number, number + 4))) == 0
-    assert held.front.rows.height <= MOST
+    assert held.cache.rows.height <= MOST
 
 
 def test_all_rows_are_looked_at_once_when_too_few_are_left_in_front() -> None:
@@ -127,13 +127,13 @@ def test_all_rows_are_looked_at_once_when_too_few_are_left_in_front() -> None:
     assert held.put(gone=(leaders[spare],)) == 1
     # The rest of them all fit in front now, so that nobody is behind them.
     assert [held.put(gone=(leader,)) for leader in leaders[spare + 1 :]] == [0] * (len(leaders) - spare - 1)
-    assert held.front.rows.is_empty()
+    assert held.cache.rows.is_empty()
 
 
 def test_a_group_that_is_refilled_leaves_the_others_as_they_are() -> None:
     held = Held(GROUPS, [*players(MOST + 1, "a"), *players(MOST + 1, "b"), *players(1, None)])
     assert held.put(*((f"a{number:03}", "a", -number) for number in range(10, MOST + 1))) == 1
-    counts = dict(held.front.rows.group_by("g").len().rows())
+    counts = dict(held.cache.rows.group_by("g").len().rows())
     assert counts == {"a": GROUPS.kept, "b": GROUPS.kept, None: 1}
     assert held.put(gone=("None000",)) == 0
 
@@ -148,16 +148,16 @@ def test_behind_rows_found_again_there_may_be_others_unless_they_are_too_few() -
     held = Held(GROUPS, [*players(MOST + 1, "a"), *players(1, "b")])
     held.found_again()
     assert held.put(("b001", "b", -5)) == 0
-    assert ("b001", "b", -5) in held.shown, "a group with fewer rows than are given out has none behind it"
+    assert ("b001", "b", -5) in held.shown, "a group with fewer rows than are emitted has none behind it"
     leaders = [row[0] for row in ordered(players(MOST + 1))[: GROUPS.kept - 1]]
     assert held.put(gone=tuple(leaders)) == 1, "one in front is not enough, and the others are found behind it"
 
 
 def test_what_is_forgotten_leaves_no_floor_behind() -> None:
     held = Held(GROUPS, [*players(MOST + 1, "a"), *players(2, "b")])
-    held.front.forget(pl.col("g") == "a")
+    held.cache.forget(pl.col("g") == "a")
     held.all = {key: row for key, row in held.all.items() if row[1] != "a"}
     held.shown = held.best()
-    assert held.front.rows.height == 2
+    assert held.cache.rows.height == 2
     assert held.put(("a000", "a", -100)) == 0
     assert ("a000", "a", -100) in held.shown
