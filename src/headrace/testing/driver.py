@@ -67,8 +67,9 @@ class TestDriver:
         self._runner = Runner(self._program)
         spread = partitions if isinstance(partitions, Mapping) else dict.fromkeys(self._sources, partitions)
         self._inputs = {name: SentStream(source, spread.get(name, 1)) for name, source in self._sources.items()}
-        # A wall clock that was not set shows the latest time so far.
+        # A wall clock that was not set shows the latest time so far; before the first it shows none.
         self._follows = starts_at is None
+        self._shows = starts_at is not None
         self._planner = self._planned(plan)
         self._plan = self._planner.first()
         self._held: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in self._outputs}
@@ -108,7 +109,7 @@ class TestDriver:
     def advance(self, to: Moment) -> None:
         """Move event time to `to` in every stream: windows that end by then fire."""
         moment = _micros(to)
-        self._now = max(self._now, moment)
+        self._show(moment)
         progress = {name: replace(known, watermark=max(known.watermark, moment)) for name, known in self._plan.progress.items()}
         watermark = max(self._plan.watermark, moment)
         self._run(replace(self._plan.following(self._now), progress=progress, watermark=watermark))
@@ -223,9 +224,22 @@ class TestDriver:
     def _take(self, rows: Mapping[str, Sequence[Mapping[str, Any]] | pa.Table]) -> None:
         tables = {stream: sent_table(self._source(stream), sent) for stream, sent in rows.items()}
         records = {stream: self._inputs[stream].send(table) for stream, table in tables.items()}
-        if self._follows:
-            self._now = max([self._now, *(time for stream in records for time in self._inputs[stream].latest(LATEST).values())])
+        times = [time for stream in records for time in self._inputs[stream].latest(LATEST).values()]
+        if self._follows and times:
+            self._show(max(times))
         self._run(self._planner.taken(self._plan, self._now), records)
+
+    def _show(self, moment: int) -> None:
+        """Let the wall clock show a moment, unless that is past."""
+        if self._shows:
+            self._now = max(self._now, moment)
+            return
+        # The time that `wait` let pass before the first moment was known ends with that moment: no stream was silent since 1970.
+        progress = {
+            name: known if known.began_at is None else replace(known, began_at=known.began_at + moment - self._now)
+            for name, known in self._plan.progress.items()
+        }
+        self._plan, self._now, self._shows = replace(self._plan, progress=progress), moment, True
 
     def _run(self, plan: EpochPlan, batches: Mapping[str, pl.DataFrame] | None = None) -> None:
         before, self._plan = self._plan, plan

@@ -208,6 +208,23 @@ def test_a_wall_clock_that_was_not_set_has_no_record_ahead_of_it(meanwhile: Call
         assert driver.dead_letters("page_views") == []
 
 
+@pytest.mark.parametrize("year", [2026, 1960])
+@pytest.mark.parametrize("meanwhile", [lambda driver: driver.wait("1 second"), lambda driver: driver.send("fast", [])])
+def test_no_stream_is_silent_since_before_the_first_record_where_the_clock_was_not_set(
+    meanwhile: Callable[[TestDriver], None], year: int
+) -> None:
+    app = Declaration("clock")
+    fast, slow = (app.stream(name, "at timestamp", time="at", watermark=bounded("0s", idle="1 minute")) for name in ("fast", "slow"))
+    app.view("minutes", fast.union(slow).window(tumbling("1 minute")).agg(records="count(*)"))
+    with TestDriver(app) as driver:
+        meanwhile(driver)
+        driver.send("fast", [{"at": at("12:00:00").replace(year=year)}])
+        driver.send("fast", [{"at": at("12:00:58").replace(year=year)}])
+        assert driver.watermark is None
+        driver.send("fast", [{"at": at("12:01:00").replace(year=year)}])
+        assert driver.watermark == at("12:01:00").replace(year=year)
+
+
 def test_a_view_under_another_key_has_the_latest_result_whatever_shard_it_came_from() -> None:
     app = Declaration("latest")
     per_url = page_views(app).window(tumbling("1 minute"), by=("url", "user")).agg(views="count(*)")
