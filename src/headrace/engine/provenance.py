@@ -35,7 +35,7 @@ class Provenance:
     @classmethod
     def resembling(cls, origin: Origin, made: pl.DataFrame) -> Provenance:
         """For results of a user's function: only the columns of a row say what it was, as far as the stream has them too."""
-        places = [pl.lit(None, pl.Int32).alias(PARTITION), pl.lit(None, pl.Int64).alias(OFFSET)]
+        places = [_nothing(PARTITION, pl.Int32()), _nothing(OFFSET, pl.Int64())]
         return cls(origin, made.select_seq(*_resembling(origin, made), *places))
 
     def arrived(self, frame: pl.DataFrame) -> tuple[Provenance, pl.DataFrame]:
@@ -87,7 +87,12 @@ class Provenance:
 def _resembling(origin: Origin, made: pl.DataFrame) -> list[pl.Expr]:
     """The columns of a stream, as far as the results have them: a late result is not a record of the stream."""
     kinds = [(column.name, dtype(column.type)) for column in origin.columns]
-    return [pl.col(name) if made.schema.get(name) == kind else pl.lit(None, kind).alias(name) for name, kind in kinds]
+    return [pl.col(name) if made.schema.get(name) == kind else _nothing(name, kind) for name, kind in kinds]
+
+
+def _nothing(name: str, kind: pl.DataType) -> pl.Expr:
+    """A null in each row. A literal would be one row where no other column is selected."""
+    return pl.repeat(None, pl.len(), dtype=kind).alias(name)
 
 
 def decoded(origin: Origin, records: pl.DataFrame) -> tuple[pl.DataFrame, Packet | None]:

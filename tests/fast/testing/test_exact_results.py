@@ -220,6 +220,17 @@ def test_a_late_result_is_told_by_the_columns_that_it_shares_with_its_stream() -
         ]
 
 
+def test_late_results_that_share_no_column_with_their_stream_are_told_each() -> None:
+    app = Declaration("orders")
+    kinds = records(app).group("k", ttl=None).agg(n="count(*)").select("k as customer", "n").to_stream()
+    app.view("changes", kinds.window(tumbling("10 s"), by="op").agg(n="count(*)"))
+    with TestDriver(app) as driver:
+        send(driver, ("later", 40))
+        driver.send("records", [{"k": key, "v": None, "at": at(2)} for key in "abc"])
+        told = [(row["k"], row["step"], row["window_end"]) for row in driver.late("records")]
+        assert told == [(None, "records.group.select.stream.window", at(10))] * 3
+
+
 def test_an_event_whose_own_sliding_window_is_closed_is_partly_late() -> None:
     app = Declaration("payments")
     app.view("last_ten", records(app).window(sliding("10 s"), by="k").agg(n="count(*)"))
