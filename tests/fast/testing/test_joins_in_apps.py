@@ -253,6 +253,20 @@ def test_a_version_after_the_moment_or_beyond_the_history_is_never_the_answer() 
     assert {row["step"]: row["rows"] for row in driver.state()} == {"a.join": 1}
 
 
+def test_a_record_that_an_earlier_join_kept_waiting_is_not_beyond_the_history() -> None:
+    app, left, right = declared()
+    alone = left.join_within(right, on="k", within=("0s", "30s"), how="left").where("rid is null").select("id, k, at")
+    app.sink(alone.join(right.to_table("k").as_of("at", history="0s"), on="k", how="left"), LogTopic("out"), name="out")
+    driver = TestDriver(app)
+    driver.send("b", [right_row(1, 5), right_row(2, 14), right_row(3, 50)])
+    driver.send("a", [left_row(4, 10), left_row(5, 15), left_row(6, 4, "y")])
+    for second in range(20, 70, 5):
+        driver.send_all({"a": [left_row(second, second, "other")], "b": [right_row(second, second, "other")]})
+    driver.end()
+    assert driver.late("a") == []
+    assert {(row["id"], row["rid"]) for row in driver.rows("out")} == {(5, 2), (6, None)}
+
+
 def test_a_changed_price_updates_the_orders_of_its_product_and_nothing_else() -> None:
     app = Declaration("prices")
     orders = app.table("orders", "id int, product string", key="id", source=KAFKA)

@@ -56,7 +56,7 @@ def _(node: AsOfJoin, before: Node, moment: int) -> Iterator[JoinTimes]:
     if node.sides.left.name == before.name:
         words = f"meets the version of {node.table.name!r} at {_shown(moment)}, if {node.moment!r} is its event time"
         words += ", is answered at once, and proved" if node.early else ", and is answered"
-        yield JoinTimes(words, END, moment, moment + _TICK + lateness, moment + _TICK + microseconds(node.history))
+        yield JoinTimes(words, END, moment, moment + _TICK + lateness, moment + _TICK + microseconds(node.reach))
     if node.sides.right.name == before.name:
         words = f"is the version for records of {node.sides.left.name!r} from {_shown(moment)} until the next version of its key"
         yield JoinTimes(words, moment, END, END, moment + _TICK + lateness)

@@ -34,16 +34,16 @@ _FOUND = "_found"
 
 @dataclass(frozen=True)
 class Questions:
-    """Records that ask for the version at the moment in a column; late if that is more than `history` behind the watermark."""
+    """Records that ask for the version at the moment in a column; late if that is more than `reach` behind the watermark."""
 
     by: tuple[str, ...]
     columns: tuple[str, ...]
     moment: str
-    history: int
+    reach: int
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         moment = records.get_column(self.moment).dt.epoch("us")
-        is_late = (moment < time.before - self.history).fill_null(False)
+        is_late = (moment < time.before - self.reach).fill_null(False)
         # A record without a moment has no version: it need not wait.
         rows = records.select_seq(*self.columns, TIME, moment.fill_null(BEGINNING).alias(_AT)).filter(~is_late)
         unknown = pl.lit(None, pl.Int64)
@@ -70,7 +70,7 @@ class AsOfSpec:
 
     pairing: Pairing
     keeps_left: bool
-    history: int
+    reach: int
     ttl: int | None
     lateness: int
     early: bool = False
@@ -104,7 +104,7 @@ class AsOfJoined(SeveralStates):
                 results.append(added(self._shown(waiting)))
             self._waiting.add(waiting)
         self._waiting.save(after, store)
-        self._versions.evict(after - self._spec.history, store)
+        self._versions.evict(after - self._spec.reach, store)
         counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
         return Outcome([part for part in results if part.height], counts=counts)
 
@@ -173,11 +173,11 @@ class AsOfJoined(SeveralStates):
 
 @operator_of.register
 def _(node: AsOfJoin) -> Made:
-    sides, history = node.sides, microseconds(node.history)
+    sides, reach = node.sides, microseconds(node.reach)
     lateness = microseconds(sides.right.lateness)
     ttl = None if node.table.expires_after is None else microseconds(node.table.expires_after)
     ports = {
-        LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, history)),
+        LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, reach)),
         RIGHT: Port(NewVersions(sides.right_on, tuple(sides.right.columns.names), lateness)),
     }
-    return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, history, ttl, lateness, bool(node.early)), ports)
+    return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, reach, ttl, lateness, bool(node.early)), ports)

@@ -20,7 +20,7 @@ _TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class AsOfJoin(Join):
-    """Each record with the version of its key that is valid at the moment in the column `moment`, up to `history` behind the watermark.
+    """Each record with the version of its key that is valid at the moment in the column `moment`, up to `reach` behind the watermark.
 
     The right side is the stream that `table` has the latest records of: versions that come late are none of the table's changes.
     """
@@ -84,6 +84,11 @@ class AsOfJoin(Join):
         return max(node.lateness for node in self.inputs)
 
     @property
+    def reach(self) -> timedelta:
+        """How far behind the watermark a moment may be: `history`, and what the records themselves may be behind it."""
+        return self.history + self.sides.left.lateness
+
+    @property
     def keys(self) -> tuple[str, ...]:
         return self.early or self.sides.left.keys
 
@@ -97,7 +102,7 @@ class AsOfJoin(Join):
     def state_summary(self) -> StateSummary:
         return StateSummary(
             f"records that wait for the watermark{', each with its early answer' if self.early else ''}, and the versions of each key",
-            f"versions until {spelled(self.history)} after the next one, the last of a key forever",
+            f"versions until {spelled(self.reach)} after the next one, the last of a key forever",
         )
 
     def _refuse_records_that_look_alike(self) -> None:
