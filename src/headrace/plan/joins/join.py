@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from headrace.core.columns.names import Names, listed
 from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
+from headrace.plan.expressions import kinds
 from headrace.plan.nodes import Node, column
 
 LEFT, RIGHT = "left", "right"
@@ -79,6 +80,8 @@ class Join(Node):
     sides: Sides
 
     def __post_init__(self) -> None:
+        if not isinstance(self.sides.suffix, str):
+            raise PlanError(f"suffix={self.sides.suffix!r} of {self.said} is not text", hint='suffix="_right"', where=self.where)
         twice = next((name for name in self.columns.names if self.columns.names.count(name) > 1), None)
         if twice is not None:
             raise PlanError(
@@ -125,7 +128,7 @@ def pairs_of(on: On, left: Node, right: Node, at: str | None) -> tuple[tuple[str
             raise PlanError(
                 f"join on {mine!r}, which is {type_name(one)} in {left.name!r}, and {other!r}, which is {type_name(two)} in {right.name!r}",
                 why="keys of two types are found on two shards, and never meet",
-                hint=f"give both one type: with_columns({other}='cast({other} as {type_name(one)})')",
+                hint=f"give both one type: {' and '.join(_casts((left, mine), (right, other)))}",
                 where=at,
             )
         if pa.types.is_nested(one):
@@ -138,6 +141,16 @@ def pairs_of(on: On, left: Node, right: Node, at: str | None) -> tuple[tuple[str
     _refuse_twice([mine for mine, _ in pairs], at)
     _refuse_twice([other for _, other in pairs], at)
     return pairs
+
+
+def _casts(*columns: tuple[Node, str]) -> Iterator[str]:
+    """The casts that give two columns one type that has the values of both, in words."""
+    one, two = (node.columns.field(name).type for node, name in columns)
+    both = kinds.STRING if kinds.STRING in (one, two) else kinds.common(one, two) or kinds.STRING
+    for node, name in columns:
+        if node.columns.field(name).type != both:
+            first = f", before it is the key of {node.name!r}" if node.changes and name in node.keys else ""
+            yield f"with_columns({name}='cast({name} as {kinds.named(both)})') of {node.name!r}{first}"
 
 
 def _refuse_twice(names: Iterable[str], at: str | None) -> None:
