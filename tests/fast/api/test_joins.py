@@ -103,6 +103,8 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("'orders' has no such column", "columns: id",
      lambda s: s.orders.join(s.prices.as_of("at", history="1 day"), on="product").emit(early=True, key="number")),
     ("'tiers' is not a function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("topic tiers of Kafka cannot be asked for keys", "app.table",
+     lambda s: s.orders.lookup(hr.kafka("tiers", servers="broker:9092"), on="id", returns="tier int")),  # type: ignore[arg-type]
     ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),
     ("lookup of 'orders' has no key", "on=", lambda s: s.orders.lookup(rows_of, on=[], returns="tier int")),
@@ -111,8 +113,9 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("has 'n', which is taken", "another name", lambda s: s.orders.lookup(rows_of, on="id", returns="n int")),
     ("has 'key', which is taken", "leave the key out", lambda s: s.orders.lookup(rows_of, on={"id": "key"}, returns="key int, tier int")),
     ("how='full' of the lookup", "inner, left", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", how="full")),
-    ("cache=None", "asks again", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", cache=None)),  # type: ignore[arg-type]
-    ("timeout='0s'", "10 seconds", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", timeout="0s")),
+    ("cache=None of lookup(...) is no duration", "asks again", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", cache=None)),  # type: ignore[arg-type]
+    ("timeout='0s' of lookup(...) is too short", "10 seconds",
+     lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", timeout="0s")),
     ("parallel=0", "1 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", parallel=0)),
     ("retries=-1", "0 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", retries=-1)),
     ("lookup of 'clicks.table', whose results change", ".to_stream()", lambda s: s.prices.lookup(rows_of, on="page", returns="tier int")),

@@ -46,6 +46,7 @@ class LookupArguments:
 def lookup(after: StepPlace, asked: LookupArguments, name: str | None = None) -> RemoteLookup:
     node, returns = after.node, asked.returns
     if not isinstance(asked.function, Answering):
+        _refuse_outputs(after, asked.function)
         refuse_arity(asked.function, ("keys",), f"lookup(...) of {node.name!r}", after.at)
     on = _pairs(after, asked.on)
     _refuse_names(after, on, returns)
@@ -55,6 +56,16 @@ def lookup(after: StepPlace, asked: LookupArguments, name: str | None = None) ->
     kept = _length(after, asked.cache, "cache", timedelta(0))
     keys = pa.schema([pa.field(there, after.columns.field(mine).type) for mine, there in on])
     return RemoteLookup(called, columns, after.at, node, on, returns, asked.how, kept, _remote(after, asked, keys))
+
+
+def _refuse_outputs(after: StepPlace, system: Any) -> None:
+    """Systems that a sink writes, and that have no answer for a key."""
+    if hasattr(system, "promise"):
+        raise after.refused(
+            f"lookup(...) of {after.node.name!r}: {system} cannot be asked for keys",
+            hint="ask hr.http, hr.postgres, hr.redis or a function of your own; join what has a changelog as a table: "
+            'stream.join(app.table("name", ..., source=...), on=...)',
+        )
 
 
 def _pairs(after: StepPlace, on: On) -> tuple[tuple[str, str], ...]:
@@ -105,7 +116,7 @@ def _remote(after: StepPlace, asked: LookupArguments, keys: pa.Schema) -> Remote
 def _length(after: StepPlace, value: Any, name: str, least: timedelta) -> timedelta:
     if value is None or duration(value) < least:
         raise after.refused(
-            f"{name}={value!r} of lookup(...) is not a duration",
+            f"{name}={value!r} of lookup(...) is {'no duration' if value is None else 'too short'}",
             why="a call that hangs would stop the job, and an answer that is kept forever would become wrong",
             hint='such as timeout="10 seconds"; cache="0 seconds" asks again in every epoch',
         )
