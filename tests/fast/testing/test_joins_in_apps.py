@@ -302,6 +302,32 @@ def test_rows_that_expire_in_a_table_leave_what_it_is_joined_with() -> None:
     assert {row["rows"] for row in driver.state()} == {0}
 
 
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_a_new_view_of_a_joined_table_begins_with_all_its_rows(how: str) -> None:
+    def version(**views: str) -> Declaration:
+        app = Declaration("shop")
+        orders = app.table("orders", "id int, price double", key="id", source=KAFKA)
+        prices = app.table("prices", "price double, label string", key="price", source=KAFKA)
+        joined = orders.join(prices, on="price", how=how, ttl=None)
+        for name, condition in views.items():
+            app.view(name, joined.where(condition).with_columns(shown="upper(label)"))
+        return app
+
+    driver = TestDriver(version(old="true"), shards=3)
+    prices = [{"price": price, "label": label} for price, label in ((1.0, "a"), (math.nan, "b"), (3.0, "c"))]
+    orders = [{"id": number, "price": price} for number, price in enumerate([1.0, math.nan, 5.0, None, 1.0])]
+    driver.send_all({"orders": orders, "prices": prices})
+    assert "it begins with all live rows" in str(driver.evolve(version(old="true", new="true", some="label = 'a'"), shards=2))
+    assert driver.rows("new") == []
+    driver.send("orders", [{"id": 4, "price": 3.0}])
+    assert sorted(map(repr, driver.rows("new"))) == sorted(map(repr, driver.rows("old")))
+    assert [row["id"] for row in driver.rows("some")] == [0]
+    driver.evolve(version(old="label is not null", new="true", some="label = 'a'"), shards=4)
+    driver.remove("prices", [{"price": 1.0}])
+    assert {row["label"] for row in driver.rows("old")} == {"b", "c"}
+    assert driver.rows("some") == []
+
+
 @pytest.mark.parametrize("broadcast", [False, True])
 def test_a_stream_is_joined_with_an_aggregate_as_it_grows(broadcast: bool) -> None:
     app, left, right = declared()

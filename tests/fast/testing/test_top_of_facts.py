@@ -120,6 +120,23 @@ def test_the_best_windows_of_all_time_are_a_top_of_facts() -> None:
         assert [(row["place"], row["n"], row["window_start"].minute) for row in driver.rows("best")] == [(1, 9, 1), (2, 5, 3)]
 
 
+def test_a_new_view_of_a_top_of_facts_begins_with_all_its_places() -> None:
+    def version(*views: str) -> Declaration:
+        app = Declaration("best")
+        best = bids(app).top(2, by="price", per="auction", rank="place")
+        for name in views:
+            app.view(name, best)
+        return app
+
+    driver = TestDriver(version("old"), shards=3)
+    rows = some(random.Random(1), 20)
+    driver.send("bids", rows)
+    driver.evolve(version("old", "new"), shards=2)
+    driver.send("bids", rows[:1])
+    assert list(map(repr, driver.rows("new"))) == list(map(repr, driver.rows("old")))
+    assert len(driver.rows("new")) == 8
+
+
 def test_windows_over_the_top_of_facts_are_refused() -> None:
     app = Declaration("facts")
     best = bids(app).top(2, by="price", per="auction", rank="place")

@@ -45,6 +45,10 @@ class TableJoin(Join):
         return True
 
     @property
+    def snapshots(self) -> bool:
+        return True
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The keys of both tables, without those that the key of the other decides."""
         sides = self.sides

@@ -95,6 +95,10 @@ class TopOfFacts(TableStep):
         return True
 
     @property
+    def snapshots(self) -> bool:
+        return True
+
+    @property
     def counts_each(self) -> bool:
         return True
 
