@@ -30,6 +30,18 @@ A, B, C = Variable("A"), Variable("B"), Variable("C")
         ("(A B)+?", Repeat(Chain((A, B)), 1, None, greedy=False)),
         ("(A+)+", Repeat(Repeat(A, 1, None), 1, None)),
         ("permute(A, B)", Choice((Chain((A, B)), Chain((B, A))))),
+        (
+            "permute(A+, B, C)",
+            Choice(
+                (
+                    Chain((Repeat(A, 1, None), B, C)),
+                    Chain((Repeat(A, 1, None), C, B)),
+                    Chain((B, Choice((Chain((Repeat(A, 1, None), C)), Chain((C, Repeat(A, 1, None))))))),
+                    Chain((C, Choice((Chain((Repeat(A, 1, None), B)), Chain((B, Repeat(A, 1, None))))))),
+                )
+            ),
+        ),
+        ("permute(A)", A),
         ("permute B", Chain((Variable("permute"), B))),
         ("^ A $", Chain((Beginning(), A, Absent(None)))),
         ("A {-B-} !C", Chain((A, Excluded(B), Absent("C")))),
@@ -67,6 +79,10 @@ def test_what_cannot_be_read_is_said_with_its_place(text: str, said: str, mark: 
     assert said in str(refused.value)
     assert f"at character {mark}:" in str(refused.value)
     assert "app.py:7" in str(refused.value)
+
+
+def test_six_variables_in_any_order_are_a_pattern() -> None:
+    assert parse_pattern("PERMUTE(A, B, C, D, E, F)").rows == 1_956
 
 
 def test_a_pattern_that_is_too_large_is_refused() -> None:
