@@ -12,6 +12,7 @@ from headrace.api.stream import Stream
 from headrace.api.windows import bounded, tumbling
 from headrace.core.errors import HeadraceError
 from headrace.log.target import LogTopic
+from headrace.operators.patterns import lockstep, searches
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
 
@@ -368,6 +369,31 @@ def test_a_condition_over_other_rows_that_cannot_be_computed_is_told(
         assert [(row["step"], row["offset"]) for row in told] == ([] if dead == 0 else [(step, dead)])
         counts = {row["step"]: row for row in driver.accounting()}["letters.match"]
         assert (counts["in"], counts["out"] + counts["dead_letter"]) == (4, 4)
+
+
+@pytest.mark.parametrize("few", [0, 16])
+@pytest.mark.parametrize(("pattern", "rest"), [("A B C D | E F G H", "cd"), ("A B C D? | E F G H", "c"), ("A B !C | E F G H", "")])
+def test_a_search_goes_on_after_a_restart_where_the_table_of_states_is_full(
+    pattern: str, rest: str, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockstep, "FEW", few)
+    app = Declaration("full")
+    define = {name: f"letter = '{name.lower()}'" for name in "ABCDEFGH" if name in pattern}
+    app.sink(letters(app).match(by="key", pattern=pattern, define=define, within="1 hour"), LogTopic("out"), name="out")
+
+    def sent(key: str, text: str, second: int) -> list[dict[str, Any]]:
+        return [{"key": key, "letter": letter, "at": at(second + place)} for place, letter in enumerate(text)]
+
+    with TestDriver(app, shards=1) as driver:
+        driver.send("letters", [*sent("begun", "ab", 0), *sent("other", "x", 2)])
+        driver.restart()
+        # Two states for which there is room, and none for those in which the first search was.
+        monkeypatch.setattr(searches, "_MOST_STATES", 6)
+        driver.send("letters", [*sent("new", "ef", 3), *sent("other", "x", 5)])
+        driver.send("letters", sent("begun", rest, 6))
+        driver.end()
+        wanted = [0, 1, *range(6, 6 + len(rest))]
+        assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("out")] == [wanted]
 
 
 def test_state_is_bounded_by_within() -> None:

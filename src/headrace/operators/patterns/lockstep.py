@@ -65,8 +65,11 @@ class Lockstep:
         parts = [np.concatenate([one[place] for one in found]) if found else none for place in range(3)]
         return Ended(parts[0], parts[1], parts[2], np.concatenate(given_up) if given_up else none, keys)
 
-    def traced(self, keys: np.ndarray, threads: np.ndarray) -> Paths:
-        """The rows that the searches of some keys have matched, each by the thread that is its match."""
+    def traced(self, keys: np.ndarray, threads: np.ndarray) -> tuple[Paths, np.ndarray]:
+        """The rows that the searches of some keys have matched, each by the thread that is its match; and which searches can be traced.
+
+        One that began before a restart may have been in states for which the table has no room now.
+        """
         starts, sizes = self._cursors.start[keys], self._cursors.at[keys] - self._cursors.start[keys]
         offsets = np.cumsum(sizes) - sizes
         before = np.empty(sizes.sum(), np.int32)
@@ -77,6 +80,9 @@ class Lockstep:
             live = np.flatnonzero(sizes > step)
             before[offsets[live] + step] = states[live]
             states[live] = self._searches.step(states[live], self._letters[starts[live] + step])
+        traceable = self._searches.kinds(states) != TOO_MANY
+        if not traceable.all():
+            return self.traced(keys[traceable], threads[traceable])[0], traceable
         for step in range(longest - 1, -1, -1):
             live = np.flatnonzero(sizes > step)
             letters = self._letters[starts[live] + step]
@@ -84,7 +90,7 @@ class Lockstep:
         rows = np.arange(len(places)) - np.repeat(offsets - starts, sizes)
         taken = places >= 0
         counts = np.bincount(np.repeat(np.arange(len(keys)), sizes)[taken], minlength=len(keys))
-        return Paths(rows[taken], places[taken], counts)
+        return Paths(rows[taken], places[taken], counts), traceable
 
     def decide(self, keys: np.ndarray, moments: np.ndarray) -> None:
         """Note when the searches of some keys were over; a search begins when the one before it is."""

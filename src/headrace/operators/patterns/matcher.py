@@ -72,14 +72,15 @@ class Matcher:
     def _by_automaton(self, lockstep: Lockstep, keys: np.ndarray, work: _Work) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Find matches; the keys whose search has to be made by trying, and those that have another one."""
         ended = lockstep.run(keys, work.restarts)
-        paths = lockstep.traced(ended.keys, ended.threads)
+        paths, traced = lockstep.traced(ended.keys, ended.threads)
+        found, moments = ended.keys[traced], ended.moments[traced]
         accepted = self._accepted(paths, work.rows)
-        sure, paths = ended.keys[accepted], paths.chosen(accepted)
-        lockstep.decide(sure, ended.moments[accepted])
+        sure, paths = found[accepted], paths.chosen(accepted)
+        lockstep.decide(sure, moments[accepted])
         work.found.append((sure, paths, work.cursors.decided[sure]))
         again = work.restarts.at(sure, self._next_rows(paths, work.cursors.start[sure]))
         rejected, more = self._one_by_one(ended.left, work)
-        return [ended.keys[~accepted], ended.given_up, rejected], [again, more]
+        return [found[~accepted], ended.keys[~traced], ended.given_up, rejected], [again, more]
 
     def _one_by_one(self, keys: np.ndarray, work: _Work) -> tuple[np.ndarray, np.ndarray]:
         """Find matches of a few keys; those whose search has to be made by trying, and those that have another one."""

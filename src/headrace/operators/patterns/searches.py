@@ -52,10 +52,10 @@ class Searches:
         return pl.Series(texts, dtype=pl.String)[inverse.reshape(-1)]
 
     def read(self, texts: np.ndarray) -> np.ndarray:
-        """The numbers of states, from their texts."""
+        """The numbers of states, from their texts; below zero where there is none, or no room for one more state."""
         listed = texts.tolist()
         numbers = {text: -1 if text is None else self._state(tuple(int(one) for one in text.split(","))) for text in set(listed)}
-        return np.array([numbers[text] for text in listed], np.int32)
+        return np.array([-1 if numbers[text] == self._too_many else numbers[text] for text in listed], np.int32)
 
     def letters(self, bits: np.ndarray) -> np.ndarray:
         """Letters of rows, by the bits of the conditions that are true for each."""
@@ -114,6 +114,10 @@ class Searches:
         return self._parent[states, letters, threads], self._place[states, letters, threads]
 
     def _derive(self, number: int, letter: int) -> None:
+        if number == self._too_many:
+            # It stays, so that a search that is followed again from its first row is seen to come to it.
+            self._next[number, letter] = number
+            return
         first = number <= ANCHORED
         bits, threads, parents, places = self._bits[letter], list[int](), list[int](), list[int]()
 

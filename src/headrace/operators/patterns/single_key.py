@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.operators.patterns.lockstep import SearchStarts
 from headrace.operators.patterns.rows import SearchCursors, SearchRows
-from headrace.operators.patterns.searches import FAILED, FOUND, RUNNING, Searches
+from headrace.operators.patterns.searches import FAILED, FOUND, RUNNING, TOO_MANY, Searches
 
 Steps = list[tuple[int, int]]
 """The rows of a path with their places, in their order."""
@@ -72,6 +72,9 @@ class Alone:
         for row in range(here.start, here.at):
             seen.append(state)
             state = step(state, letters[row - first])
+        if self._searches.kind(state) == TOO_MANY:
+            # The table of a process that was restarted is another one, and has less room.
+            return -1, seen, True
         while True:
             place = here.at - first
             if place >= len(times) or times[place] > here.limit:
