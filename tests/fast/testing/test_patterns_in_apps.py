@@ -137,7 +137,9 @@ def test_after_a_flight_the_next_one_begins_where_that_ended() -> None:
         ("(A | B)+ C", "abbac", ["abbac"]),
         ("PERMUTE(A, B, C)", "cabbac", ["cab", "bac"]),
         ("A {- B -} C", "abc", ["abc"]),
+        ("PERMUTE(A, B+, C)", "bbcacab", ["bbca", "cab"]),
         ("^ A B", "abab", ["ab"]),
+        ("(^ A)? B", "abb", ["ab", "b"]),
         ("A B $", "abab", ["ab"]),
         ("A $", "aa", ["a"]),
         ("A !B", "aca", ["a", "a"]),
@@ -396,6 +398,26 @@ def test_a_search_goes_on_after_a_restart_where_the_table_of_states_is_full(
         assert [[one["offset"] for one in row["evidence"]] for row in driver.rows("out")] == [wanted]
 
 
+def test_a_pattern_over_results_that_change_is_refused_where_it_is_written() -> None:
+    app = Declaration("changing")
+    counts = letters(app).window(tumbling("1 minute"), by="key").agg(n="count(*)").emit(early="1 second")
+    with pytest.raises(HeadraceError, match=r"patterns among 'letters\.window', whose results change") as refused:
+        counts.match(by="key", pattern="A B", within="1 hour")
+    assert __file__ in str(refused.value)
+
+
+def test_a_pattern_has_up_to_62_variables() -> None:
+    app = Declaration("many")
+    names = [f"V{number}" for number in range(62)]
+    define = {name: f"value = {number}" for number, name in enumerate(names)}
+    app.sink(letters(app).match(by="key", pattern=" ".join(names), define=define, within="1 hour"), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("letters", [{"key": "k", "value": number, "at": at(number)} for number in range(62)])
+        driver.end()
+        (row,) = driver.rows("out")
+    assert [one["variable"] for one in row["evidence"]] == names
+
+
 def test_state_is_bounded_by_within() -> None:
     app = Declaration("bound")
     found = letters(app).match(by="key", pattern="A{3,}", define={"A": "value > 0"}, within="10 seconds")
@@ -418,6 +440,9 @@ def test_state_is_bounded_by_within() -> None:
         ({"by": ()}, "match() of 'letters' has no key"),
         ({"pattern": "A !B C"}, "!B is between rows"),
         ({"pattern": "A $ B"}, "continues after $"),
+        ({"pattern": "A ^ B"}, "^ is behind a row of the pattern 'A ^ B'"),
+        ({"pattern": "A (^ B | A)"}, "^ is behind a row"),
+        ({"pattern": " ".join(f"V{number}" for number in range(63))}, "the pattern has 63 variables"),
         ({"pattern": "!A B"}, "begins with an absence"),
         ({"pattern": "A*"}, "matches without a row"),
         ({"define": {"Z": "true"}}, "define: there is no variable 'Z'"),
@@ -434,6 +459,7 @@ def test_state_is_bounded_by_within() -> None:
         ({"rows": "some"}, "rows='some' is not known"),
         ({"skip": "all"}, "skip='all' is not known"),
         ({"where": "count(C.*) > 1"}, "there is no variable 'C'"),
+        ({"where": "match_number() < 3"}, "match_number() in where='match_number() < 3'"),
     ],
 )
 def test_what_is_asked_for_in_vain_is_refused_where_it_is_written(options: dict[str, Any], said: str) -> None:

@@ -10,11 +10,15 @@ import pyarrow as pa
 from headrace.core.columns.names import Names
 from headrace.core.durations import Duration, duration
 from headrace.plan.building.step_place import StepPlace, refuse_twice
+from headrace.plan.checks.over_changes import refuse_changes_where_a_step_needs_facts
 from headrace.plan.expressions.syntax.problems import unknown_name
-from headrace.plan.patterns.formulas import Scope, parse_condition, parse_formula
+from headrace.plan.patterns.formulas import NUMBER, Formula, Scope, parse_condition, parse_formula
 from headrace.plan.patterns.grammar import parse_pattern
 from headrace.plan.patterns.match import ALL, EVIDENCE, NEXT_ROW, ONE, OTHERS, PAST_LAST, PLACES, TO_FIRST, TO_LAST, After, Match, Pattern
 from headrace.plan.patterns.parts import Absent, PatternPart, Variable
+
+# The conditions of a row are bits of one number.
+_MOST_VARIABLES = 62
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def match(after: StepPlace, asked: MatchArguments) -> Match:
         (variable, parse_condition(text, replace(scope, current=variable), f"define of {name}"))
         for name, text in asked.define.items() if (variable := scope.variable(name)) is not None
     )  # fmt: skip
-    where = None if asked.where is None else parse_condition(asked.where, scope, "where")
+    where = None if asked.where is None else _where(after, asked.where, scope)
     assert asked.within is not None
     pattern = Pattern(asked.pattern, root, defined, duration(asked.within), asked.skip == OTHERS, where)
     over = replace(scope, all_rows=asked.rows == ALL)
@@ -52,7 +56,21 @@ def match(after: StepPlace, asked: MatchArguments) -> Match:
     columns = pa.schema([*shown, *(pa.field(name, formula.typed.type) for name, formula in measures), pa.field(EVIDENCE, PLACES)])
     refuse_twice(columns, after.at)
     goes_on = _goes_on(after, asked.after, root, scope)
-    return Match(after.called("match"), columns, after.at, after.node, by, pattern, measures, goes_on, asked.rows)
+    made = Match(after.called("match"), columns, after.at, after.node, by, pattern, measures, goes_on, asked.rows)
+    refuse_changes_where_a_step_needs_facts(made)
+    return made
+
+
+def _where(after: StepPlace, text: str, scope: Scope) -> Formula:
+    """The condition over a complete match."""
+    where = parse_condition(text, scope, "where")
+    if any(value.kind == NUMBER for value in where.values):
+        raise after.refused(
+            f"match_number() in where={text!r}",
+            why="a match has its number once where is true for it",
+            hint='make it a measure, and keep what is wanted after the match: match(..., measures={"number": "match_number()"}).where(...)',
+        )
+    return where
 
 
 def _refuse_words(after: StepPlace, asked: MatchArguments) -> None:
@@ -69,6 +87,11 @@ def _refuse_words(after: StepPlace, asked: MatchArguments) -> None:
 
 
 def _refuse_names(after: StepPlace, asked: MatchArguments, scope: Scope) -> None:
+    if len(scope.variables) > _MOST_VARIABLES:
+        raise after.refused(
+            f"the pattern has {len(scope.variables)} variables",
+            hint=f"at most {_MOST_VARIABLES}: rows of different variables may share one, with a condition that is true for each of them",
+        )
     for name in asked.define:
         if scope.variable(name) is None:
             fact, hint = unknown_name("variable", name, scope.variables)

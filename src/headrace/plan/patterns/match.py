@@ -80,7 +80,7 @@ class Match(KeyedStep):
     rows: str = ONE
 
     def __post_init__(self) -> None:
-        for refuse in (self._refuse_no_key, self._refuse_no_time, self._refuse_absence):
+        for refuse in (self._refuse_no_key, self._refuse_no_time, self._refuse_misplaced):
             refuse()
 
     @property
@@ -128,7 +128,14 @@ class Match(KeyedStep):
                 where=self.where,
             )
 
-    def _refuse_absence(self) -> None:
+    def _refuse_misplaced(self) -> None:
+        if _begins_late(self.pattern.root, False):
+            raise PlanError(
+                f"^ is behind a row of the pattern {self.pattern.text!r}",
+                why="it says that no row of the key came before, so this could never match",
+                hint="^ is the beginning of a pattern",
+                where=self.where,
+            )
         if _begins_with_absence(self.pattern.root):
             raise PlanError(
                 f"pattern {self.pattern.text!r} begins with an absence",
@@ -166,6 +173,19 @@ def _absences(part: PatternPart, behind: bool) -> list[tuple[Absent, bool]]:
         return found
     again = isinstance(part, Repeat) and part.most != 1
     return [found for child in part.children() for found in _absences(child, behind or (again and part.rows > 0))]
+
+
+def _begins_late(part: PatternPart, behind: bool) -> bool:
+    """Whether there is a `^` that a row always comes before."""
+    if isinstance(part, Beginning):
+        return behind
+    if isinstance(part, Chain):
+        for one in part.parts:
+            if _begins_late(one, behind):
+                return True
+            behind = behind or not one.optional
+        return False
+    return any(_begins_late(child, behind) for child in part.children())
 
 
 def _begins_with_absence(part: PatternPart) -> bool:
