@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,11 @@ from headrace.operators.user_errors import raised
 from headrace.plan.scoring import Model, OnnxFile, OnnxModel, Scorer
 
 Run = Callable[[pl.DataFrame], pl.Series]
+# The types of inputs in ONNX. Any other is given what most models take, and refuses that itself.
+_KINDS = {
+    "tensor(float)": pl.Float32, "tensor(double)": pl.Float64, "tensor(int64)": pl.Int64, "tensor(int32)": pl.Int32,
+    "tensor(bool)": pl.Boolean,
+}  # fmt: skip
 
 
 class Scored(NamedTuple):
@@ -74,7 +79,10 @@ class Scoring:
         if inputs.is_empty():
             return pl.Series([], dtype=kind), {}
         try:
-            scores = run(inputs).cast(kind)
+            scores = run(inputs)
+            if scores.dtype.is_nested() and not kind.is_nested():
+                raise ValueError("several values for a record, not one")
+            scores = scores.cast(kind)
             if len(scores) != inputs.height:
                 raise ValueError(f"{len(scores)} scores of {inputs.height} records")
         except Exception as error:  # noqa: BLE001 - whatever a model raises is about these records
@@ -98,7 +106,10 @@ def _series(values: Any) -> pl.Series:
         made = pl.from_arrow(values)
         assert isinstance(made, pl.Series)
         return made
-    return values if isinstance(values, pl.Series) else pl.Series(np.asarray(values) if hasattr(values, "__array__") else list(values))
+    if isinstance(values, pl.Series) or not hasattr(values, "__array__"):
+        return values if isinstance(values, pl.Series) else pl.Series(list(values))
+    array = np.asarray(values)
+    return pl.Series(array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array)
 
 
 @cache
@@ -111,7 +122,14 @@ def _file(path: Path, digest: str) -> Run:
             why="records of one epoch would be scored by two models",
             hint="start the job again, or give the new model a file of its own",
         )
-    return loaded(contents)
+    try:
+        return loaded(contents)
+    except Exception as error:
+        raise JobError(
+            f"model {path.name} cannot be loaded: {raised(error, None)}",
+            why="no record could be scored",
+            hint="export the model as ONNX again; onnx.checker.check_model(...) tells what is wrong with a file",
+        ) from error
 
 
 @lru_cache(maxsize=8)
@@ -125,19 +143,33 @@ def loaded(contents: bytes) -> Run:
     output = session.get_outputs()[-1].name
 
     def run(inputs: pl.DataFrame) -> pl.Series:
-        columns = [inputs.get_column(name).cast(pl.Float64).to_numpy() for name in inputs.columns]
-        given: dict[str, np.ndarray]
+        _refuse_other_inputs(wanted, inputs.columns)
         if len(wanted) == 1:
-            given = {wanted[0].name: np.column_stack(columns).astype(_kind(wanted[0].type))}
+            given = {wanted[0].name: np.column_stack([_numbers(inputs, name, wanted[0].type) for name in inputs.columns])}
         else:
-            given = {one.name: column.reshape(-1, 1).astype(_kind(one.type)) for one, column in zip(wanted, columns, strict=True)}
+            named = {one.name for one in wanted} == set(inputs.columns)
+            pairs = [(one, one.name if named else name) for one, name in zip(wanted, inputs.columns, strict=True)]
+            given = {one.name: _numbers(inputs, name, one.type).reshape(-1, 1) for one, name in pairs}
         return pl.Series(_of_each(session.run([output], given)[0]))
 
     return run
 
 
-def _kind(said: str) -> type:
-    return {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}.get(said, np.float32)
+def _refuse_other_inputs(wanted: Sequence[Any], given: Sequence[str]) -> None:
+    """Raise if a model takes its inputs as one matrix of another width, or has another number of inputs."""
+    if len(wanted) > 1:
+        names = ", ".join(one.name for one in wanted)
+        if len(wanted) != len(given):
+            raise ValueError(f"the model has {len(wanted)} inputs ({names}), not {len(given)} ({', '.join(given)})")
+        return
+    width = wanted[0].shape[-1] if len(wanted[0].shape) == 2 else None
+    if isinstance(width, int) and width != len(given):
+        raise ValueError(f"the model takes {width} values a record, not {len(given)} ({', '.join(given)})")
+
+
+def _numbers(inputs: pl.DataFrame, name: str, wanted: str) -> np.ndarray:
+    """A column as the numbers that an input takes. A number that it cannot hold, such as NaN for a whole one, raises."""
+    return inputs.get_column(name).cast(_KINDS.get(wanted, pl.Float32)).to_numpy()
 
 
 def _of_each(answer: Any) -> np.ndarray:
@@ -148,5 +180,6 @@ def _of_each(answer: Any) -> np.ndarray:
     if found.ndim == 2 and found.shape[1] in (1, 2):
         found = found[:, -1]
     if found.ndim != 1:
-        raise ValueError(f"the model gives {found.shape[1:]} values a record, not one")
+        many = " x ".join(str(size) for size in found.shape[1:])
+        raise ValueError(f"the model gives {many} values for a record, not one" if many else "the model gives one value for all records")
     return found

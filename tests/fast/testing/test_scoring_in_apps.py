@@ -26,7 +26,7 @@ def model_file(folder: Path, weights: tuple[float, float] = (0.01, 0.5), classes
     """A linear model of two inputs, as an ONNX file; with two classes it gives two columns."""
     from onnx import TensorProto, helper, numpy_helper, save_model
 
-    columns = np.array([weights] if classes == 1 else [(0.0, 0.0), weights], np.float32).T
+    columns = np.array([*[(0.0, 0.0)] * (classes - 1), weights], np.float32).T
     graph = helper.make_graph(
         [helper.make_node("MatMul", ["inputs", "weights"], ["scores"])], "linear",
         [helper.make_tensor_value_info("inputs", TensorProto.FLOAT, [None, 2])],
@@ -82,6 +82,100 @@ def test_a_function_that_gives_too_few_scores_has_none() -> None:
         driver.send("payments", sent((1.0, 1), (2.0, 2)))
         assert driver.rows("out") == []
         assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {"ValueError: 4 scores of 1 records"}
+
+
+@pytest.mark.parametrize(
+    ("scores", "reason"),
+    [
+        (lambda table: np.ones((table.num_rows, 2)), "ValueError: several values for a record, not one"),
+        (lambda table: [[1.0]] * table.num_rows, "ValueError: several values for a record, not one"),
+        (lambda _table: 1.0, "TypeError: 'float' object is not iterable"),
+    ],
+)
+def test_a_function_that_gives_no_column_of_scores_is_told(scores: Any, reason: str) -> None:
+    with TestDriver(app_of(scores)) as driver:
+        driver.send("payments", sent((1.0, 1), (2.0, 2)))
+        assert driver.rows("out") == []
+        assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {reason}
+
+
+def test_a_function_may_give_a_matrix_of_one_column_as_libraries_do() -> None:
+    with TestDriver(app_of(lambda table: np.asarray(table.column("amount")).reshape(-1, 1))) as driver:
+        driver.send("payments", sent((1.0, 1), (2.0, 2)))
+        assert [row["score"] for row in driver.rows("out")] == [1.0, 2.0]
+
+
+def added_model(folder: Path, first: str, second: str, kind: Any) -> Path:
+    """A model with two inputs of their own: ten times the first, and the second."""
+    from onnx import TensorProto, helper, numpy_helper, save_model
+
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", [first], ["left"], to=TensorProto.DOUBLE),
+            helper.make_node("Cast", [second], ["right"], to=TensorProto.DOUBLE),
+            helper.make_node("Mul", ["left", "ten"], ["tens"]),
+            helper.make_node("Add", ["tens", "right"], ["scores"]),
+        ],
+        "added",
+        [helper.make_tensor_value_info(name, kind, [None, 1]) for name in (first, second)],
+        [helper.make_tensor_value_info("scores", TensorProto.DOUBLE, [None, 1])],
+        [numpy_helper.from_array(np.array([10.0]), "ten")],
+    )
+    path = folder / "added.onnx"
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"), [("amount", "hour", [52.0]), ("hour", "amount", [25.0]), ("x", "y", [52.0]), ("Amount", "y", [52.0])]
+)
+def test_inputs_of_their_own_are_told_by_name_or_else_by_their_order(tmp_path: Path, first: str, second: str, wanted: list[float]) -> None:
+    from onnx import TensorProto
+
+    with TestDriver(app_of(added_model(tmp_path, first, second, TensorProto.DOUBLE))) as driver:
+        driver.send("payments", sent((5.0, 2)))
+        assert [row["score"] for row in driver.rows("out")] == wanted
+
+
+def test_a_model_over_whole_numbers_gets_them_exactly_and_other_numbers_are_told(tmp_path: Path) -> None:
+    from onnx import TensorProto
+
+    app = Declaration("whole")
+    stream = app.stream("payments", "card string, amount double, id bigint, at timestamp", key="card", time="at", watermark=bounded("0s"))
+    model = added_model(tmp_path, "amount", "id", TensorProto.INT64)
+    app.sink(stream.score(model, inputs=["amount", "id"]), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "c", "amount": amount, "id": 7, "at": at(0)} for amount in (2.0, float("nan"))])
+        assert [row["score"] for row in driver.rows("out")] == [27.0]
+        (letter,) = driver.dead_letters("payments")
+        assert "column 'amount'" in letter["reason"]
+
+
+def test_a_model_with_other_inputs_is_told_by_their_numbers(tmp_path: Path) -> None:
+    from onnx import TensorProto
+
+    for model, said in [
+        (model_file(tmp_path), "ValueError: the model takes 2 values a record, not 3 (amount, hour, twice)"),
+        (
+            added_model(tmp_path, "x", "y", TensorProto.FLOAT),
+            "ValueError: the model has 2 inputs (x, y), not 3 (amount, hour, twice)",
+        ),
+        (model_file(tmp_path, classes=3), "ValueError: the model gives 3 values for a record, not one"),
+    ]:
+        app = Declaration("other")
+        stream = app.stream("payments", SCHEMA, key="card", time="at", watermark=bounded("0s")).with_columns(twice="hour * 2")
+        inputs = ["amount", "hour"] if "gives" in said else ["amount", "hour", "twice"]
+        app.sink(stream.score(model, inputs=inputs), LogTopic("out"), name="out")
+        with TestDriver(app) as driver:
+            driver.send("payments", sent((1.0, 1)))
+            assert [row["reason"] for row in driver.dead_letters("payments")] == [said]
+
+
+def test_a_file_that_is_no_model_stops_the_job_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "risk.onnx"
+    path.write_bytes(b"no model")
+    with TestDriver(app_of(path)) as driver, pytest.raises(JobError, match=r"model risk\.onnx cannot be loaded: InvalidProtobuf"):
+        driver.send("payments", sent((1.0, 1)))
 
 
 def test_a_model_travels_to_workers_and_is_refused_where_its_file_has_changed(tmp_path: Path) -> None:
