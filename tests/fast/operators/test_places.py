@@ -46,6 +46,14 @@ def test_at_one_moment_a_speed_is_nothing_or_endless() -> None:
     assert evaluated("speed_kmh(lat, lon, at, lat2, lon2, at2)", at2=NOON - timedelta(hours=1), lon2=180.0)[0] > 20_000
 
 
+@pytest.mark.parametrize(
+    "places", [{"lon": 180.0, "lon2": -180.0}, {"lat": 90.0, "lat2": 90.0, "lon2": 180.0}, {"lat": -90.0, "lat2": -90.0, "lon2": 77.0}]
+)
+def test_one_place_with_two_longitudes_is_one_place(places: dict[str, float]) -> None:
+    assert evaluated("speed_kmh(lat, lon, at, lat2, lon2, at2)", at2=NOON, **places) == (0.0, None)
+    assert evaluated("haversine_km(lat, lon, lat2, lon2)", **places)[0] == pytest.approx(0.0, abs=1e-9)
+
+
 def test_what_is_missing_is_null_and_what_is_no_place_is_a_fault() -> None:
     assert evaluated("haversine_km(lat, lon, lat2, lon2)", lat=None) == (None, None)
     assert evaluated("h3_cell(lat, lon, 5)", lon=None) == (None, None)

@@ -15,6 +15,8 @@ from headrace.plan.expressions.terms import Apply, Term
 
 # The mean radius of the earth.
 RADIUS_KM = 6371.0088
+# Up to here two places are one: rounding puts 180 degrees east and west, or two longitudes of a pole, a few picometers apart.
+_SAME_KM = 1e-9
 _HOUR = 3_600_000_000
 _DOUBLE = pl.Float64()
 Numbers = npt.NDArray[np.floating]
@@ -67,7 +69,7 @@ def great_circle_km(latitude: Numbers, longitude: Numbers, other_latitude: Numbe
 
 def _kmh(latitude: Numbers, longitude: Numbers, other_latitude: Numbers, other_longitude: Numbers, hours: Numbers) -> Numbers:
     kilometers = great_circle_km(latitude, longitude, other_latitude, other_longitude)
-    return np.where(hours > 0, kilometers / hours, np.where(kilometers > 0, math.inf, 0.0))
+    return np.where(hours > 0, kilometers / hours, np.where(kilometers > _SAME_KM, math.inf, 0.0))
 
 
 def _outside(term: Term, latitudes: Sequence[pl.Expr], longitudes: Sequence[pl.Expr]) -> list[Fault]:
