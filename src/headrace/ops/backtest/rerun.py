@@ -32,6 +32,7 @@ class Rerun:
     """What an output would have: its rows, and how many records were read, late, and could not be processed."""
 
     rows: pl.DataFrame
+    columns: pa.Schema
     records: int
     late: int
     dead_letters: int
@@ -68,7 +69,7 @@ class _Epochs:
             plan = following
         sources = list(self._planner.streams)
         late, dead = (sum(self._sides.get(topic(name), 0) for name in sources) for topic in (late_topic, dead_topic))
-        return Rerun(self._rows(), self._records, late, dead)
+        return Rerun(self._rows(), self._output.node.columns, self._records, late, dead)
 
     def _epoch(self, before: EpochPlan, plan: EpochPlan) -> None:
         batches: dict[str, list[pa.RecordBatch]] = {}

@@ -9,9 +9,11 @@ from typing import Any
 import polars as pl
 
 from headrace.core.clock import to_datetime
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.ops.backtest.labels import fitted
 from headrace.ops.backtest.rerun import Rerun
 from headrace.plan.plan import Output
 
@@ -50,12 +52,18 @@ class Compared:
 
 def labeled(made: Rerun, labels: pl.DataFrame, on: Sequence[str]) -> Labeled:
     """Compare alerts with labels; without `on`, by the columns that both have with one type. Each label is found by one alert at most."""
+    labels = fitted(labels, made.columns)
     shared = tuple(on) or tuple(name for name in labels.columns if labels.schema[name] == made.rows.schema.get(name))
     for name in shared:
         if name not in labels.columns or name not in made.rows.columns:
             where = "the labels" if name not in labels.columns else "the output"
             raise PlanError(
                 f"--on names {name!r}, which is not a column of {where}", hint=f"columns of the labels: {', '.join(labels.columns)}"
+            )
+        if labels.schema[name] != made.rows.schema[name]:
+            raise PlanError(
+                f"column {name!r} of the labels cannot be read as {type_name(made.columns.field(name).type)}, its type in the output",
+                hint="write it in the labels as the output has it, or name other columns with --on",
             )
     if not shared:
         raise PlanError(

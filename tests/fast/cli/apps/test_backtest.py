@@ -59,6 +59,40 @@ def test_an_alert_without_a_label_of_its_own_counts_once(headrace, large, tmp_pa
     assert (summary["found"], summary["precision"], summary["recall"]) == (1, pytest.approx(1 / 3), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "on"),
+    [
+        ("l.csv", "id,at\n7,2026-01-01T12:00:07Z\n9,2026-01-01 12:00:09\n2,2026-01-01T12:00:02Z\n", ["id", "at"]),
+        ("l.csv", "card,note\nc1,x\nc1,y\nc0,z\n", ["card"]),
+        ("l.ndjson", '{"id": 7, "amount": 700}\n{"id": 9, "amount": 900}\n{"id": 2, "amount": 200}\n', ["id", "amount"]),
+    ],
+)
+def test_labels_of_a_file_are_read_as_the_columns_of_the_output(headrace, large, tmp_path, name, text, on):
+    labels = tmp_path / name
+    labels.write_text(text)
+    (summary,) = headrace("backtest", large, "--labels", labels, "--json").rows
+    assert sorted(summary["on"]) == sorted(on)
+    assert (summary["labels"], summary["found"], summary["alerts"]) == (3, 2 if on != ["card"] else 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("l.csv", "id\nseven\n", "column 'id' of the labels cannot be read as int, its type in the output"),
+        ("l.csv", "", "l.csv' cannot be read: empty CSV"),
+        ("l.parquet", "x", "l.parquet' cannot be read: "),
+        ("l.ndjson", '{"id": 7', "l.ndjson' cannot be read: "),
+        ("l.txt", "id\n7\n", "l.txt' is a file, but not of labels"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_refused(headrace, large, tmp_path, name, text, said):
+    labels = tmp_path / name
+    labels.write_text(text)
+    answer = headrace("backtest", large, "--labels", labels, "--on", "id")
+    assert answer.code == 1
+    assert said in answer.err
+
+
 def test_new_and_gone_alerts_are_told_against_the_running_version(headrace, large, log):
     log.create_topic("large_payments", schema="id int, card string, amount double, at timestamp")
     with log.producer() as producer:
@@ -88,7 +122,7 @@ def test_a_view_is_judged_by_its_live_rows(headrace, large):
     ("options", "said"),
     [
         (("--output", "other"), "has no output 'other'"),
-        (("--labels", "nowhere"), "labels 'nowhere' are neither a file nor a topic"),
+        (("--labels", "nowhere"), "--labels 'nowhere' is neither a file nor a topic"),
         (("--labels", "payments", "--on", "country"), "--on names 'country', which is not a column of the labels"),
         (("--since", "end"), "--since 'end' is not a time"),
     ],
