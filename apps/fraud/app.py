@@ -1,4 +1,4 @@
-"""Card fraud: payments are judged by five rules and a model, with the profile of their card.
+"""Card fraud: payments are judged by four rules and a model, with the profile of their card.
 
 The rules are in `headrace.cli.demos.fraud.rules`, which `headrace demo fraud` runs too. With `FRAUD_KAFKA=host:9092` payments, cards and
 alerts are topics of Kafka, otherwise of the log. `FRAUD_DISORDER` says how much out of order payments may come.

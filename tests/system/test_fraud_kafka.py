@@ -17,7 +17,7 @@ from tests.support.fraud import NOON, alerted, fraud_app, payment, planted
 
 PREFIX = "fraud-"
 BAD = {
-    "the amount is not above zero": payment(1, -5.0),
+    "the amount is no number above zero": payment(1, -5.0),
     "the payment has no place": payment(2, lat=None),
     "the card is not known": payment(3, card="nobody"),
 }

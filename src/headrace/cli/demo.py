@@ -52,7 +52,7 @@ def pageviews(rate: Rate = 2000, seconds: Seconds = None, home: Home = None, pic
 
 @app.command()
 def fraud(rate: Rate = 200, seconds: Seconds = None, home: Home = None, picture: Picture = None, as_json: render.Json = False) -> None:
-    """Card payments are written to the log, some of them fraud, and five rules and a model judge each, live. Ctrl-C stops it."""
+    """Card payments are written to the log, some of them fraud, and four rules and a model judge each, live. Ctrl-C stops it."""
     from headrace.cli.demos.fraud.board import board
     from headrace.cli.demos.fraud.demo import FraudDemo
 

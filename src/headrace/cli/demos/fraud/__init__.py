@@ -1,1 +1,1 @@
-"""Card fraud: payments with planted fraud, five rules and a model, and the alerts of both."""
+"""Card fraud: payments with planted fraud, four rules and a model, and the alerts of both."""

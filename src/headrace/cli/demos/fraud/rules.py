@@ -33,8 +33,10 @@ PAYMENT_COLUMNS = (
 CARD_COLUMNS = "card string, home_country string, home_lat double, home_lon double, typical_amount double"
 MODEL = Path(__file__).with_name("model.onnx")
 FEATURES = ("ratio", "distance_km", "risk")
-# As long as the longest rule: when all is silent, event time moves on by that much, and by then no payment is late for it.
+# Longer than any rule waits: when all is silent, event time moves on by that much, and by then no payment is late for it.
 _SILENCE = "1 hour"
+# At 500 km/h every place is reached by then: half around the earth it takes 40 hours.
+_FLIGHTS = "41 hours"
 _MEASURES = {"payment": "last(id)", "paid_at": "last(paid_at)", "payments": "count(*)", "total": "sum(amount)"}
 _COLUMNS = "card, payment, paid_at, payments, total, evidence"
 
@@ -66,7 +68,7 @@ def declare(app: App, options: Options | None = None) -> None:
         .where("total > 5000")
         .dedup("card", ttl="10 minutes")
         .with_columns(paid_at="window_end"),
-        FLIGHT: payments.with_previous("amount", "lat", "lon", "paid_at", "place", by="card", ttl="1 hour")
+        FLIGHT: payments.with_previous("amount", "lat", "lon", "paid_at", "place", by="card", ttl=_FLIGHTS)
         .where("speed_kmh(previous_lat, previous_lon, previous_paid_at, lat, lon, paid_at) > 500")
         .with_columns(
             payment="id",
@@ -98,7 +100,8 @@ def checked(payments: Stream) -> Stream:
     """Payments that can be judged; the others are dead letters with the reason."""
     return payments.with_columns(
         card="coalesce(card, raise_error('the payment has no card'))",
-        amount="case when amount > 0 then amount else raise_error('the amount is not above zero') end",
+        # To Spark NaN is above every limit.
+        amount="case when amount > 0 and amount < double('inf') then amount else raise_error('the amount is no number above zero') end",
         lat="coalesce(lat, raise_error('the payment has no place'))",
         lon="coalesce(lon, raise_error('the payment has no place'))",
     )

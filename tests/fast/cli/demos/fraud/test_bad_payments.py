@@ -14,9 +14,11 @@ SIX = [payment(second) for second in range(10, 16)]
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ({"amount": -1.0}, "the amount is not above zero"),
-        ({"amount": 0.0}, "the amount is not above zero"),
-        ({"amount": None}, "the amount is not above zero"),
+        ({"amount": -1.0}, "the amount is no number above zero"),
+        ({"amount": 0.0}, "the amount is no number above zero"),
+        ({"amount": None}, "the amount is no number above zero"),
+        ({"amount": float("nan")}, "the amount is no number above zero"),
+        ({"amount": float("inf")}, "the amount is no number above zero"),
         ({"lat": None}, "the payment has no place"),
         ({"lon": None}, "the payment has no place"),
         ({"card": None}, "the payment has no card"),

@@ -99,6 +99,11 @@ def test_a_card_may_move_at_500_kilometers_an_hour(tmp_path: Path, kmh: float, r
     assert rules_of(tmp_path, rows) == rules
 
 
+@pytest.mark.parametrize(("hours", "rules"), [(39.9, ["flight"]), (40.1, [])])
+def test_a_card_reaches_the_other_side_of_the_earth_in_40_hours(tmp_path: Path, hours: float, rules: list[str]) -> None:
+    assert rules_of(tmp_path, [payment(0, lat=0.0, lon=0.0), payment(hours * 3_600, lat=0.0, lon=180.0)]) == rules
+
+
 @pytest.mark.parametrize(("score", "rules"), [(0.9, []), (0.9000001, ["score"])])
 def test_a_score_has_to_be_above_nine_tenths(tmp_path: Path, score: float, rules: list[str]) -> None:
     assert rules_of(tmp_path, [payment(0)], model=lambda table: [score] * table.num_rows) == rules
