@@ -184,6 +184,26 @@ def test_another_code_of_a_function_is_announced_and_keeps_what_the_function_kee
     assert "state changed" in str(_changes(processed(1), processed(1, "n bigint")))
 
 
+def test_a_step_under_another_name_takes_the_state_that_its_own_code_made() -> None:
+    def counting(**amounts: int) -> Callable[[Declaration, Any], None]:
+        def by(amount: int) -> Callable[..., Any]:
+            def count(event: Any, state: Any, timers: Any) -> Any:
+                yield {"user": event.user, "price": event.price + amount}
+
+            return count
+
+        def declare(app: Declaration, sales: Any) -> None:
+            for name, amount in amounts.items():
+                made = sales.process(by(amount), by="user", returns="user string, price bigint", ttl=None)
+                app.view(name, made.to_table("user"))
+
+        return declare
+
+    changes = _changes(counting(one=1, ten=10), counting(ten_again=10, one_again=1))
+    assert "ten_again/process: was ten/process" in str(changes)
+    assert "the code of a function changed" not in str(changes)
+
+
 def test_a_version_is_the_same_after_it_was_written_down() -> None:
     found = _described(_grouped(total="sum(price)"))
     import json

@@ -108,14 +108,17 @@ class _Comparison:
         """Find for each step the state that it can continue with: its own, or that of a step that computes the same."""
         for step in self._after.steps:
             alike = [one for one in self._before.steps if _covers(one, step)]
-            alike.sort(
-                key=lambda one: (not set(one.addresses) & set(step.addresses), one.name != step.name, one.name in self._states.values())
-            )
+            alike.sort(key=lambda one: self._distance(one, step))
             if alike:
                 self._states[step.name] = alike[0].name
                 gone = tuple(name for name in alike[0].aggregates if name not in step.aggregates)
                 if gone:
                     self._dropped[step.name] = gone
+
+    def _distance(self, before: StepIdentity, step: StepIdentity) -> tuple[bool, bool, bool, bool]:
+        """How far the results in a state may be from those of a step: the same code and ttl count more than the same name."""
+        addressed = bool(set(before.addresses) & set(step.addresses))
+        return dict(before.tunable) != dict(step.tunable), not addressed, before.name != step.name, before.name in self._states.values()
 
     def _step(self, step: StepIdentity) -> Decision:
         if step.name in self._states:
