@@ -63,11 +63,6 @@ def program_of(plan: Plan, record: Record, epoch: int) -> Program:
     return with_snapshots(program, begin, epoch + 1) if begin else program
 
 
-def version_in(record: Record, plan: Plan) -> Version:
-    """The version that a job runs; its plan is only known by its record."""
-    return Version(plan, Described.of_json(record.described), {name: step[0] for name, step in record.steps.items()})
-
-
 def recorded(place: JobDirectory) -> Described | None:
     """The recorded version of a job; None before its first run."""
     record = place.record()
