@@ -87,7 +87,7 @@ class FileSource(LogSource):
     """Files of JSON lines that `headrace produce` feeds to a topic."""
 
     inapplicable: ClassVar[dict[str, str]] = {
-        "an_open_transaction_is_read_when_it_is_committed_and_what_comes_behind_it_too": "a file is fed without transactions",
+        "an_open_transaction_is_read_when_it_is_committed_and_so_are_later_records": "a file is fed without transactions",
         "an_aborted_transaction_is_not_read_and_does_not_move_time": "a file is fed without transactions",
         "partitions_that_are_added_are_read_from_their_first_record": "the topic has partitions, and files have none",
     }

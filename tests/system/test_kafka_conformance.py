@@ -37,7 +37,7 @@ class KafkaTransaction:
 
 class KafkaSource(SourceSubject):
     inapplicable: ClassVar[dict[str, str]] = {
-        "a_compacted_range_gives_a_second_attempt_the_same_records": "the broker compacts when it will; docs/kafka.md says what to set",
+        "a_compacted_range_gives_a_second_attempt_the_same_records": "the broker decides when it compacts; docs/kafka.md says what to set",
     }
 
     def __init__(self, server: KafkaServer) -> None:

@@ -41,7 +41,7 @@ def a_read_that_is_broken_off_can_be_repeated(subject: SourceSubject) -> None:
     assert [n for _, n in _rows(source.read(0, 0, end))] == list(range(30))
 
 
-def an_epoch_takes_in_about_as_many_records_as_it_may(subject: SourceSubject) -> None:
+def an_epoch_reads_about_as_many_records_as_its_bound(subject: SourceSubject) -> None:
     subject.send(numbered(*range(40)))
     job, sizes = subject.reading(), list[int]()
     while (end := job.plan(rows=15)) is not None:
@@ -51,7 +51,7 @@ def an_epoch_takes_in_about_as_many_records_as_it_may(subject: SourceSubject) ->
     assert max(sizes) <= 16
 
 
-def an_open_transaction_is_read_when_it_is_committed_and_what_comes_behind_it_too(subject: SourceSubject) -> None:
+def an_open_transaction_is_read_when_it_is_committed_and_so_are_later_records(subject: SourceSubject) -> None:
     subject.send(numbered(1))
     job = subject.reading()
     transaction = subject.begin(numbered(2))
@@ -86,7 +86,7 @@ def a_compacted_range_gives_a_second_attempt_the_same_records(subject: SourceSub
     assert _numbers(subject.reading(job.reached), end) == first == list(range(30, 60))
 
 
-def a_stream_made_anew_is_refused(subject: SourceSubject) -> None:
+def a_recreated_stream_is_refused(subject: SourceSubject) -> None:
     subject.send(numbered(*range(10)))
     job = subject.reading()
     _caught_up(job)
@@ -133,7 +133,7 @@ def records_that_retention_removed_are_counted_in_the_error(subject: SourceSubje
     _lost(lambda: subject.reading(job.reached).read(end), "5 records from offset", "are gone")
 
 
-def a_job_that_restarts_at_every_step_takes_in_each_record_once(subject: SourceSubject) -> None:
+def a_job_that_restarts_at_every_step_reads_each_record_once(subject: SourceSubject) -> None:
     taken, sent, offset = list[int](), count(), None
     for step in [*range(4)] * 3:
         subject.send(numbered(next(sent), next(sent)))
@@ -163,15 +163,15 @@ def a_job_that_restarts_at_every_step_takes_in_each_record_once(subject: SourceS
 SOURCE_CASES: tuple[SourceCase, ...] = (
     a_range_gives_the_same_records_every_time,
     a_read_that_is_broken_off_can_be_repeated,
-    an_epoch_takes_in_about_as_many_records_as_it_may,
-    an_open_transaction_is_read_when_it_is_committed_and_what_comes_behind_it_too,
+    an_epoch_reads_about_as_many_records_as_its_bound,
+    an_open_transaction_is_read_when_it_is_committed_and_so_are_later_records,
     an_aborted_transaction_is_not_read_and_does_not_move_time,
     a_compacted_range_gives_a_second_attempt_the_same_records,
-    a_stream_made_anew_is_refused,
+    a_recreated_stream_is_refused,
     an_end_before_the_position_is_refused_with_the_numbers,
     partitions_that_are_added_are_read_from_their_first_record,
     records_that_retention_removed_are_counted_in_the_error,
-    a_job_that_restarts_at_every_step_takes_in_each_record_once,
+    a_job_that_restarts_at_every_step_reads_each_record_once,
 )
 
 
