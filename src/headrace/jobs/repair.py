@@ -38,8 +38,8 @@ class Mending:
     """Batches whose offsets are taken away."""
     again: list[int] = field(default_factory=list)
     """Those among them that come again with the same offsets."""
-    anew: int | None = None
-    """The first batch that is planned anew."""
+    replanned: int | None = None
+    """The first batch that is planned again."""
 
     def __bool__(self) -> bool:
         return bool(self.steps)
@@ -55,14 +55,14 @@ def repair(plan: Plan, settings: Settings) -> list[str]:
         state = state_files(plan, record, place.checkpoint)
         found = examined(checkpoint, state, thorough=True)
         # The epoch after all known ones is planned again, too.
-        anew = _unknown(place, checkpoint) if found.anew is None else found.anew + 1
-        _check_unwritten(plan.name, anew, _last_epochs(outputs_of(log, plan), record))
+        beyond = _unknown(place, checkpoint) if found.replanned is None else found.replanned + 1
+        _check_unwritten(plan.name, beyond, _last_epochs(outputs_of(log, plan), record))
         if not checkpoint.named:
             found.steps.append("the id of the query is torn or missing: it gets a new one, on which nothing depends")
             checkpoint.name()
         _mend(place, checkpoint, found)
-        if found.anew is not None:
-            _forget_staged(plan, record, log, found.anew + 1)
+        if found.replanned is not None:
+            _forget_staged(plan, record, log, found.replanned + 1)
     return found.steps
 
 
@@ -110,7 +110,7 @@ def examined(checkpoint: Checkpoint, state: StateFiles, *, thorough: bool = Fals
     _judge_commits(mending, base, last, commits, offsets)
     broken = [batch for batch in range(base + 1, last + 1) if offsets.get(batch) is None]
     if broken:
-        mending.anew = broken[0]
+        mending.replanned = broken[0]
         epochs = _epochs(broken[0], last)
         mending.steps.append(f"the offset of epoch {broken[0] + 1} is torn or missing, and no output has any of it: {epochs} planned again")
     whole = range(base + 1, (broken[0] if broken else last + 1))
@@ -174,9 +174,9 @@ def _last_epochs(outputs: Mapping[str, Output], record: Record) -> dict[str, int
 
 def _mend(place: JobDirectory, checkpoint: Checkpoint, mending: Mending) -> None:
     """The plan of the repeated epochs is durable before anything is removed."""
-    if mending.again or mending.anew is not None:
+    if mending.again or mending.replanned is not None:
         planned = {**place.planned(), **{batch + 1: checkpoint.offsets[batch] for batch in mending.again}}
-        place.plan(plan for epoch, plan in sorted(planned.items()) if plan and (mending.anew is None or epoch <= mending.anew))
+        place.plan(plan for epoch, plan in sorted(planned.items()) if plan and (mending.replanned is None or epoch <= mending.replanned))
     for batch in sorted(mending.commits, reverse=True):
         checkpoint.forget_commit(batch)
     for batch in sorted(mending.offsets, reverse=True):

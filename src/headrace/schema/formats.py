@@ -64,7 +64,7 @@ class Protobuf:
 
 
 def avro(schema: str | Mapping[str, Any] | None = None, *, schemas: Mapping[int, str | Mapping[str, Any]] | None = None) -> Avro:
-    """Avro records of one `schema`; or of several `schemas`, by the number that registries put in front of each record.
+    """Avro records of one `schema`; or of several `schemas`, by the id that a registry's clients write before each record.
 
     Columns are found by name; a column that one of several schemas does not have is null in its records.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 _SECONDS = 60
 _RATE_OVER = 5
-# Seconds between two values of the history.
+# The history has one value for each interval of this many seconds.
 _PART = 2
 
 

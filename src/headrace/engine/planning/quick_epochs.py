@@ -29,7 +29,7 @@ class QuickEpochs:
         self._calm, self._needed = 0, _CALM
 
     def tasks(self, rows: int, took: float | None = None) -> str:
-        """The tasks of the next epoch, which has `records`; `took` are the seconds of the one before it, where that is known."""
+        """The tasks of the next epoch, which has `rows` records; `took`: the seconds of the previous one, where known."""
         slow = self._last == ONE and self._settled and took is not None and took > _SLOW
         if slow:
             self._needed = min(2 * self._needed, _CALMEST)

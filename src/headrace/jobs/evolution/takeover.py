@@ -46,7 +46,7 @@ def refuse_unaccepted(changes: Decisions, place: JobDirectory, *, accepted: bool
         )
     if changes.status == CHANGED and not accepted:
         raise JobError(
-            f"app {place.name!r} is not the one that its job was started with:\n{changes}",
+            f"app {place.name!r} has changed since its job was started:\n{changes}",
             why="a change is reviewed before it is applied",
             hint="headrace run app.py --accept applies these changes; headrace plan app.py shows it again",
         )

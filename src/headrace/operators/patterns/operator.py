@@ -199,7 +199,7 @@ class Matching(SeveralStates):
         return cursors, old
 
     def _numbered(self, matches: Matches, known: _KnownKeys) -> tuple[np.ndarray, _KnownKeys]:
-        """The numbers of matches among those of their key, and keys with their last ones. After a pause of `within` they begin anew."""
+        """The numbers of matches among those of their key, and keys with their last ones. After a pause of `within` they restart at 1."""
         numbers = np.ones(len(matches.keys), np.int64)
         if not self._spec.numbered:
             return numbers, known

@@ -27,7 +27,7 @@ from headrace.plan.windows.kinds import Sliding
 _NEWS, _END, _PAIRS = "_news", "_end", "_number"
 # The events may be paired this many times with windows.
 _FEW = 4
-# Events are looked up by key only if all events are at least this many times those: otherwise reading all of them is quicker.
+# The events of some keys are looked up if there are this many times as many events in all; otherwise a scan of all is faster.
 _MANY = 16
 
 

@@ -162,7 +162,7 @@ class _Comparison:
     def _foreign(self) -> list[Decision]:
         if self._before.foreign == self._after.foreign:
             return []
-        return [Decision("app", "steps of Spark's", REBUILD, "Spark evaluates other steps, and its checkpoint counts how often they read")]
+        return [Decision("app", "steps of Spark", REBUILD, "Spark evaluates others, and its checkpoint counts how often they read")]
 
     def _sources(self) -> list[Decision]:
         former, found = {source.name: source for source in self._before.sources}, []

@@ -17,12 +17,12 @@ class ServerLimits:
     """Requests a second of one address."""
     burst: float = 4_000.0
     connections: int = 4_000
-    """Beyond them the one that waits longest for a request is closed."""
+    """Above this number the connection that has waited longest for a request is closed."""
     patience: float = 20.0
-    """Seconds in which a request must have come, and then its body."""
+    """Seconds in which a request must arrive, and then its body."""
     subscribers: int = 2_000
     ingests: int = 8
-    """Requests that write at once; the next is told to come back."""
+    """Requests that may write at the same time; further ones get 429."""
     stalled: float = 30.0
     """Seconds after which a subscriber that takes nothing is dropped."""
 

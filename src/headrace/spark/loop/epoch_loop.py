@@ -83,7 +83,7 @@ class EpochLoop:
         return self._failure
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the loop, at most `seconds`, and return whether it has ended. What stopped it is raised."""
+        """Wait for the end of the loop, at most `timeout` seconds, and return whether it has ended. Its error is raised."""
         self._thread.join(timeout)
         if self.isActive:
             return False

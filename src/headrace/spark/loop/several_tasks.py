@@ -1,6 +1,6 @@
 """An epoch in several tasks of Spark: readers, then a stage for each level.
 
-Spark plans each epoch anew. The functions of the stages are sent to Spark when they are first used: sending them again for each epoch took
+Spark plans each epoch again. The functions of the stages are sent to Spark when they are first used: sending them again for each epoch took
 longer than planning it.
 """
 
