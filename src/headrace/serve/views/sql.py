@@ -56,7 +56,7 @@ class SqlResult:
 def run_sql(text: str, find: Callable[[str], TableSnapshot | None], limits: SqlLimits) -> SqlResult:
     """Answer a query; `find` returns a view by its name."""
     tree = checked(text)
-    snapshots = {name: _found(name, find) for name in tables_of(tree)}
+    snapshots = _snapshots(tree, find)
     config: dict[str, str | bool | int | float | list[str]] = {**_CONFIG, "memory_limit": limits.memory, "threads": str(limits.threads)}
     with duckdb.connect(":memory:", config=config) as database:
         database.execute("SET TimeZone = 'UTC'")
@@ -83,13 +83,6 @@ def checked(text: str) -> exp.Query:
     return tree
 
 
-def tables_of(tree: exp.Query) -> list[str]:
-    """The views that a query reads; names that it defines itself are not included."""
-    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    names = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
-    return [name for name in names if name.lower() not in own]
-
-
 def _refuse(node: exp.Expression) -> None:
     if isinstance(node, exp.Table):
         if not isinstance(node.this, exp.Identifier):
@@ -105,11 +98,18 @@ def _refuse(node: exp.Expression) -> None:
         raise Problem(400, f"{type(node).__name__.lower()!r} is not part of a SELECT that is answered")
 
 
-def _found(name: str, find: Callable[[str], TableSnapshot | None]) -> TableSnapshot:
-    snapshot = find(name)
-    if snapshot is None:
-        raise Problem(404, f"there is no view {name!r}", hint="GET /api/v1/views lists them")
-    return snapshot
+def _snapshots(tree: exp.Query, find: Callable[[str], TableSnapshot | None]) -> dict[str, TableSnapshot]:
+    """The views that a query reads, each once however it is spelled. A name that the query defines may also be that of a view."""
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    names = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
+    found = dict[str, TableSnapshot]()
+    for name in names:
+        snapshot = find(name)
+        if snapshot is not None:
+            found[snapshot.view.name] = snapshot
+        elif name.lower() not in own:
+            raise Problem(404, f"there is no view {name!r}", hint="GET /api/v1/views lists them")
+    return found
 
 
 def _define(database: duckdb.DuckDBPyConnection, name: str, snapshot: TableSnapshot) -> None:
