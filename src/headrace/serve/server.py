@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import threading
 import time
@@ -36,6 +37,7 @@ from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits
 
 DIRECTORY = "serve"
+_PORT = re.compile(r":\d+$")
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,22 @@ class ServeSettings:
     def scheme(self) -> str:
         return "http" if self.certificate is None else "https"
 
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{_in_url(self.host)}:{self.port}"
+
     def hosts(self) -> list[str]:
         """The names by which clients may address the server."""
-        own = [self.host, *self.host_names, *(("127.0.0.1", "localhost", "[::1]") if self.loopback else ())]
-        return [name if ":" in name.strip("[]") and not name.startswith("[") else f"{name}:{self.port}" for name in own]
+        own = [_in_url(self.host), *(("127.0.0.1", "localhost", "[::1]") if self.loopback else ())]
+        # A client names no port if it is that of the scheme, as it is at most proxies.
+        usual = own if self.port == (80 if self.certificate is None else 443) else []
+        bare = [name for name in self.host_names if not _PORT.search(name)]
+        return [*usual, *self.host_names, *(f"{name}:{self.port}" for name in (*own, *bare))]
+
+
+def _in_url(host: str) -> str:
+    """A host as it is in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def free_port(first: int) -> int:
@@ -130,7 +144,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"{self._settings.scheme}://{self._settings.host}:{self._settings.port}"
+        return self._settings.url
 
     def application(self) -> Starlette:
         """The ASGI application, with everything in front of it."""

@@ -166,3 +166,19 @@ def test_beyond_the_most_connections_the_one_that_waits_longest_is_closed(totals
         assert b" 200 " in received(waiting[2])
         for one in waiting:
             one.close()
+
+
+def test_a_name_that_clients_call_the_server_by_is_taken_with_its_port_and_as_a_proxy_sends_it(totals, serving):
+    totals.epoch([])
+    with serving(host_names=("views.example.org", "other.example.org:8443")) as client:
+        port = client.base_url.port
+        hosts = ["views.example.org", f"views.example.org:{port}", "other.example.org:8443", "other.example.org", "views.example.org:1"]
+        assert [client.get("/healthz", headers={"Host": host}).status_code for host in hosts] == [200, 200, 200, 421, 421]
+
+
+def test_the_port_of_the_scheme_may_be_left_out_and_an_address_of_ipv6_is_in_brackets():
+    assert "localhost" in ServeSettings(port=80).hosts()
+    assert "localhost" not in ServeSettings(port=443).hosts()
+    settings = ServeSettings(host="::1", port=7070)
+    assert "[::1]:7070" in settings.hosts()
+    assert settings.url == "http://[::1]:7070"
