@@ -1,6 +1,8 @@
 """Records come in over HTTP: all of a request or none, once for each idempotency key or CloudEvent."""
 
+import base64
 import json
+from urllib.parse import quote
 
 import polars as pl
 import pyarrow as pa
@@ -68,6 +70,27 @@ def test_a_cloudevent_is_stored_once_by_its_source_and_id(clicks, serving):
     assert (single.json()["stored"], several.json()["stored"], several.json()["repeated"], binary.json()["stored"]) == (1, 1, 1, 1)
     assert lacking.status_code == 422
     assert clicks() == ["/a", "/b", "/c"]
+
+
+def test_an_event_in_binary_mode_is_the_same_as_in_structured_mode(clicks, serving):
+    attributes = {"specversion": "1.0", "source": "/caf\u00e9 \u20ac", "type": "com.example.someevent", "id": "C234-1234-1234"}
+    headers = {f"ce-{name}": quote(value) for name, value in attributes.items()}
+    with serving() as client:
+        path = "/api/v1/topics/clicks"
+        binary = client.post(path, json={"url": "/a"}, headers=headers)
+        event = {**attributes, "subject": None, "comexampleothervalue": 5, "datacontenttype": "application/json", "data": {"url": "/a"}}
+        kind = {"Content-Type": "application/cloudevents+json; charset=UTF-8"}
+        structured = client.post(path, content=json.dumps(event), headers=kind)
+        encoded = {**attributes, "id": "2", "data_base64": base64.b64encode(b'{"url": "/b"}').decode()}
+        others = [client.post(path, content=json.dumps(one), headers=kind) for one in (encoded, {**encoded, "id": "3", "data_base64": "%"})]
+        lacking = [
+            client.post(path, json={"url": "/c"}, headers={name: value for name, value in headers.items() if name != left_out})
+            for left_out in headers
+        ]
+    assert (binary.json()["stored"], structured.json()["repeated"]) == (1, 1)
+    assert [answer.status_code for answer in others] == [201, 422]
+    assert {answer.status_code for answer in lacking} == {422}
+    assert clicks() == ["/a", "/b"]
 
 
 def test_two_cloudevents_are_the_same_only_if_both_source_and_id_are(clicks, serving):
@@ -181,3 +204,14 @@ def test_dead_letters_with_bytes_and_maps_are_sent_again_as_they_were(totals, se
         assert client.post("/api/v1/topics/scans.dead/redrive", json={}).json()["redriven"] == 1
     (stored,) = totals.log.read("scans", columns=["id", "raw", "by"]).to_pylist()
     assert stored == record
+
+
+def test_a_dead_letter_without_a_record_keeps_no_other_from_being_sent_again(clicks, serving, totals):
+    totals.log.create_topic("clicks.dead", schema=DEAD_LETTER)
+    with totals.log.producer(linger=None) as producer:
+        for record in (None, "not json", '{"url": "/a"}'):
+            producer.send("clicks.dead", {"step": "clicks", "reason": "bad", "partition": 0, "offset": 0, "record": record})
+    with serving() as client:
+        answer = client.post("/api/v1/topics/clicks.dead/redrive", json={}).json()
+    assert (answer["redriven"], [failed["offset"] for failed in answer["failed"]]) == (1, [0, 1])
+    assert clicks() == ["/a"]

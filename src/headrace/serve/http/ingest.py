@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -26,7 +28,7 @@ from headrace.serve.http.problems import Problem
 JSON, NDJSON = "application/json", "application/x-ndjson"
 EVENT, EVENTS = "application/cloudevents+json", "application/cloudevents-batch+json"
 _TOLD = 20
-_OWN = frozenset(("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "data"))
+_IDENTIFYING = {"specversion", "id", "source", "type"}
 
 Record = dict[str, Any]
 
@@ -72,8 +74,9 @@ def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]
         if not isinstance(content, list):
             raise Problem(422, "a batch of CloudEvents is an array")
         return [_event(event, number) for number, event in enumerate(content)]
-    if "ce-id" in headers:
-        attributes = {name.removeprefix("ce-"): value for name, value in headers.items() if name.startswith("ce-")}
+    # In binary mode an event's attributes are headers, percent-encoded where they are more than plain ASCII.
+    attributes = {name.removeprefix("ce-"): unquote(value) for name, value in headers.items() if name.startswith("ce-")}
+    if attributes.keys() & _IDENTIFYING:
         return [_event({**attributes, "data": content}, 0)]
     return [Posted(content if isinstance(content, list) else [content], identity)]
 
@@ -173,11 +176,22 @@ def _event(event: Any, number: int) -> Posted:
         raise _unfit([(number, "a CloudEvent has an id, a source and a type")])
     if event.get("specversion") != "1.0":
         raise _unfit([(number, f"specversion {event.get('specversion')!r} is not 1.0")])
-    data = event.get("data")
+    data = _data(event, number)
     if isinstance(data, dict) and "_time" not in data and event.get("time") is not None:
         data = {**data, "_time": event["time"]}
     # Both may have any character: as JSON no two pairs are the same text.
     return Posted([data], f"cloudevent/{json.dumps([event['source'], event['id']])}", number)
+
+
+def _data(event: Record, number: int) -> Any:
+    """The data of an event, which may be in base64."""
+    encoded = event.get("data_base64")
+    if encoded is None:
+        return event.get("data")
+    try:
+        return json.loads(base64.b64decode(encoded, validate=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unfit([(number, "data_base64 is not JSON in base64")]) from error
 
 
 def _unfit(wrong: Sequence[tuple[int, str]]) -> Problem:

@@ -195,7 +195,7 @@ class TopicRoutes:
             missing.discard(place)
             try:
                 given = None if mended is None else mended[place]
-                record = json.loads(row["record"]) if given is None else given
+                record = json.loads(row["record"] or "null") if given is None else given
                 stored = store(log, stream, [Posted([record], f"redrive/{dead.id}/{place[0]}/{place[1]}", legible=True)])
             except (ValueError, Problem, HeadraceError) as error:
                 reason = error.fact if isinstance(error, Problem | HeadraceError) else str(error)
