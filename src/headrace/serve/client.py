@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from headrace.core import html
 from headrace.core.errors import ConnectorError
+from headrace.serve.views.filters import RESERVED
 from headrace.serve.views.formats import ARROW
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _parameters(conditions: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parameter(name: str, value: Any) -> tuple[str, str]:
-    if name in ("limit", "cursor", "format", "since", "token"):
+    if name in RESERVED:
         raise ConnectorError(f"{name!r} is not a condition", hint=f"a column of that name: {name}.eq; all rows that pass are read")
     column, _, operator = name.rpartition(".")
     if value is None:
@@ -189,9 +190,9 @@ def _parameter(name: str, value: Any) -> tuple[str, str]:
             return f"{column}.null", str(operator == "eq").lower()
         return f"{name}.null", "true"
     if isinstance(value, list | tuple | set | frozenset):
-        texts = [_text(one) for one in value]
-        if not texts or any("," in text for text in texts):
-            raise ConnectorError(f"{name}={value!r} cannot be asked", why="a request has the values with commas between")
+        texts = [_text(one) for one in value if one is not None]
+        if not texts or len(texts) < len(value) or any("," in text for text in texts):
+            raise ConnectorError(f"{name}={value!r} cannot be asked", why="a request has the values as text, with commas between")
         return name if operator == "in" else f"{name}.in", ",".join(texts)
     return name, _text(value)
 

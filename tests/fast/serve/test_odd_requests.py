@@ -107,6 +107,12 @@ def test_values_of_any_type_are_compared_as_answers_write_them(client):
     assert {query: len(client.get(f"/api/v1/views/totals?{query}").json()["rows"]) for query in asked} == asked
 
 
+def test_an_empty_value_of_a_list_is_null_as_it_is_alone(client):
+    alone, among = (client.get(f"/api/v1/views/totals?{query}").json()["rows"] for query in ("ok=", "ok.in=,true"))
+    assert alone == [row for row in among if row["ok"] is None]
+    assert len(among) == len(alone) + sum(row["ok"] is True for row in ROWS)
+
+
 def test_nested_values_and_bytes_are_cells_of_csv(client):
     text = client.get("/api/v1/views/totals?format=csv&name=a%20b").text
     found = pl.read_csv(text.encode()).to_dicts()[0]

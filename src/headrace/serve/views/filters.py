@@ -42,7 +42,7 @@ class Condition:
             case "ne":
                 return column.ne_missing(_constant(self.value, self.kind))
             case "in":
-                return column.is_in(pl.Series(self.value, dtype=dtype(self.kind)))
+                return column.is_in(pl.Series(self.value, dtype=dtype(self.kind)), nulls_equal=True)
             case "prefix":
                 return column.str.starts_with(self.value)
             case "null":
