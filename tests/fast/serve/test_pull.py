@@ -89,6 +89,26 @@ def test_rows_come_as_json_csv_lines_and_arrow(totals, serving):
     assert unknown.status_code == 406
 
 
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("text/csv;q=0, application/json", "application/json"),
+        ("application/json;q=0.5, text/csv", "text/csv; charset=utf-8"),
+        ("*/*;q=0.1, Text/CSV;q=0.9", "text/csv; charset=utf-8"),
+        ("text/*", "text/csv; charset=utf-8"),
+        ("text/html, application/xhtml+xml, */*;q=0.8", "application/json"),
+        ("application/x-ndjson, application/json", "application/x-ndjson"),
+        ("text/event-stream;q=0, */*", "application/json"),
+        ("application/json;q=0", "application/problem+json"),
+    ],
+)
+def test_the_format_that_a_client_likes_best_is_given(totals, serving, accept, kind):
+    epoch = totals.epoch(ROWS[:1])
+    with serving() as client:
+        answer = client.get(f"/api/v1/views/totals?epoch={epoch}", headers={"Accept": accept})
+    assert (answer.headers["content-type"], answer.status_code) == (kind, 406 if "problem" in kind else 200)
+
+
 def test_an_epoch_that_is_not_committed_is_not_seen(totals, serving):
     epoch = totals.epoch(ROWS[:1])
     totals.write(ROWS[1:2])
@@ -106,11 +126,17 @@ def test_an_unchanged_view_is_answered_with_304(totals, serving):
     epoch = totals.epoch(ROWS[:1])
     with serving() as client:
         first = client.get("/api/v1/views/totals", params={"epoch": epoch})
-        again = client.get("/api/v1/views/totals", headers={"If-None-Match": first.headers["ETag"]})
+        tag = first.headers["ETag"]
+        again = [
+            client.get(f"/api/v1/views/totals{key}", headers={"If-None-Match": known})
+            for key in ("", "/%2F00")
+            for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*")
+        ]
         totals.epoch(ROWS[1:2])
         client.get("/api/v1/views/totals", params={"epoch": epoch + 1}).raise_for_status()
         changed = client.get("/api/v1/views/totals", headers={"If-None-Match": first.headers["ETag"]})
-    assert (again.status_code, changed.status_code) == (304, 200)
+    assert {(one.status_code, one.headers["ETag"], one.headers["Vary"]) for one in again} == {(304, tag, "Accept")}
+    assert changed.status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -163,8 +189,11 @@ def test_conditions_from_python_are_values_of_python(written, serving):
         found = [asked.read(**condition)["id"].to_pylist() for condition in conditions]
         with pytest.raises(ConnectorError, match="cannot be asked"):
             asked.read(name=["a,b"])
-        with pytest.raises(ConnectorError, match="'limit' is not a condition"):
-            asked.read(limit=5)
+        with pytest.raises(ConnectorError, match="cannot be asked"):
+            asked.read(name=["a+b", None])
+        for name in ("limit", "wait"):
+            with pytest.raises(ConnectorError, match=f"'{name}' is not a condition"):
+                asked.read(**{name: 5})
         (snapshot,) = islice(asked.messages(name=None), 1)
     assert found == [[1], [2, 3], [2], [2, 3], [1, 3], [2], [3], [1], [3], [1]]
     assert [row["id"] for row in snapshot["rows"]] == [1]

@@ -58,6 +58,19 @@ def test_a_subscriber_gets_the_rows_then_the_changes_of_each_epoch(totals, servi
     assert all({"partition", "offset"} <= set(change) for change in changes["changes"])
 
 
+def test_what_a_subscriber_sends_over_its_socket_has_no_meaning(totals, serving):
+    totals.epoch([row("/a", 1)])
+    with serving() as client:
+        headers = {"Authorization": f"Bearer {client.server.tokens.read}"}
+        with websockets.sync.client.connect(f"{client.socket_url}/api/v1/views/totals", additional_headers=headers) as opened:
+            assert json.loads(opened.recv(timeout=PATIENCE))["type"] == "snapshot"
+            opened.send(b"bytes")
+            opened.send("text")
+            totals.epoch([row("/b", 2)])
+            kinds = [json.loads(opened.recv(timeout=PATIENCE))["type"] for _ in range(3)]
+    assert set(kinds) == {"changes", "progress"}
+
+
 def test_changes_from_python_are_a_reset_then_inserts_updates_and_deletes(totals, serving):
     totals.epoch([row("/a", 1)])
     with serving() as client:

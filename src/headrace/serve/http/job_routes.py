@@ -27,6 +27,7 @@ from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.tokens import Role
 from headrace.serve.status import JobStatus
 from headrace.serve.views.catalog import Catalog
+from headrace.serve.views.formats import EVENTS, asks_for_events
 from headrace.serve.views.hub import Hub
 
 # A status is computed at most this often, however many clients ask for it.
@@ -54,8 +55,8 @@ class JobRoutes:
         """The status of a job; with Accept: text/event-stream again and again."""
         name = request.path_params["name"]
         await self._status(name)
-        if "text/event-stream" in request.headers.get("accept", ""):
-            return StreamingResponse(self._stream(name), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        if asks_for_events(request.headers.get("accept")):
+            return StreamingResponse(self._stream(name), media_type=EVENTS, headers={"Cache-Control": "no-store"})
         return JSONResponse(await self._status(name))
 
     async def health(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,12 +21,13 @@ from headrace.serve.http.numbers import number
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of
 from headrace.serve.views.followed import Followed
-from headrace.serve.views.formats import JSON, accepted
+from headrace.serve.views.formats import EVENTS, JSON, accepted, asks_for_events
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.key_reads import KeyReads, key_frame
 from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
+_VARY = {"Vary": "Accept"}
 # The codes with which a WebSocket is closed, by the status that HTTP would answer with.
 _STALLED, _CLOSED = 4408, {400: 4400, 404: 4404, 429: 4429, 503: 4503}
 
@@ -44,7 +46,7 @@ class ViewRoutes:
 
     async def read(self, request: Request) -> Response:
         """The rows of a view: filtered, ordered, a page at a time; with Accept: text/event-stream its changes."""
-        if "text/event-stream" in request.headers.get("accept", ""):
+        if asks_for_events(request.headers.get("accept")):
             return await self._events(request)
         followed = await self._at(request)
         if (unchanged := _unchanged(request, followed)) is not None:
@@ -54,7 +56,7 @@ class ViewRoutes:
         values = {name: value for name, value in query.equal().items() if name in followed.view.key}
         rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
         frame, more = await asyncio.to_thread(page_of, rows, query)
-        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), "Vary": "Accept"}
+        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), **_VARY}
         following = cursor_of(frame, query) if more else None
         if following is not None:
             headers["X-Next-Cursor"] = following
@@ -78,7 +80,7 @@ class ViewRoutes:
             answer = await self._key_reads.find(followed.table, values)
             if not answer.found:
                 raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=answer.epoch)
-            headers = {"ETag": _tag(followed, answer.epoch), "X-Epoch": str(answer.epoch)}
+            headers = {"ETag": _tag(followed, answer.epoch), "X-Epoch": str(answer.epoch), **_VARY}
             return Response(answer.body(form), headers=headers, media_type=form.media_type)
         snapshot, frame = followed.table.snapshot(), key_frame([values], followed.view)
         keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in frame.columns])
@@ -89,7 +91,7 @@ class ViewRoutes:
                 "more than 10,000 rows have a key that begins with these parts",
                 hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…",
             )
-        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch)}
+        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), **_VARY}
         return Response(form.rows(rows), headers=headers, media_type=form.media_type)
 
     async def subscribe(self, socket: WebSocket) -> None:
@@ -131,9 +133,7 @@ class ViewRoutes:
         place = request.headers.get("last-event-id") or request.query_params.get("since")
         check_place(place)
         _admit(hub)
-        return StreamingResponse(
-            self._stream(followed.view.name, query, place), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
+        return StreamingResponse(self._stream(followed.view.name, query, place), media_type=EVENTS, headers={"Cache-Control": "no-store"})
 
     async def _stream(self, name: str, query: Query, place: str | None) -> AsyncIterator[str]:
         self._hub.subscribers += 1
@@ -198,7 +198,8 @@ def _tag(followed: Followed, epoch: int) -> str:
 
 def _unchanged(request: Request, followed: Followed) -> Response | None:
     tag = _tag(followed, followed.table.epoch)
-    return Response(status_code=304, headers={"ETag": tag}) if request.headers.get("if-none-match") == tag else None
+    known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+    return Response(status_code=304, headers={"ETag": tag, **_VARY}) if {"*", tag.removeprefix("W/")} & known else None
 
 
 def _admit(hub: Hub) -> None:
@@ -207,12 +208,10 @@ def _admit(hub: Hub) -> None:
 
 
 async def _listen(socket: WebSocket) -> None:
-    """Notice when a subscriber leaves; its messages have no meaning."""
-    while True:
-        try:
-            await socket.receive_text()
-        except (WebSocketDisconnect, KeyError, RuntimeError):
-            return
+    """Notice when a subscriber leaves; its messages have no meaning, be they text or bytes."""
+    with suppress(RuntimeError):
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            continue
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:

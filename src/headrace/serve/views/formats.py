@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -13,7 +15,9 @@ from headrace.serve.http.problems import Problem
 
 JSON, NDJSON, CSV, ARROW = "application/json", "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
+EVENTS = "text/event-stream"
 _NAMES = {"json": JSON, "ndjson": NDJSON, "csv": CSV, "arrow": ARROW, "parquet": PARQUET}
+_QUALITY = re.compile(r"[01](\.\d{0,3})?")
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,35 @@ def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
         if name not in _NAMES:
             raise Problem(406, f"format={name!r} is not known", hint=f"one of {', '.join(_NAMES)}")
         return ResponseFormat(_NAMES[name])
-    wanted = [part.split(";")[0].strip() for part in (accept or "*/*").split(",")]
-    for kind in wanted:
-        if kind in ("*/*", "application/*", JSON):
-            return ResponseFormat(JSON)
-        if kind in (NDJSON, CSV, ARROW, PARQUET):
-            return ResponseFormat(kind)
-    raise Problem(406, f"none of {accept!r} can be given", hint=f"one of {', '.join(_NAMES.values())}")
+    ranges = _ranges(accept or "*/*")
+    best = max(_NAMES.values(), key=lambda media_type: _preference(media_type, ranges))
+    if _preference(best, ranges)[0] <= 0:
+        raise Problem(406, f"none of {accept!r} can be given", hint=f"one of {', '.join(_NAMES.values())}")
+    return ResponseFormat(best)
+
+
+def asks_for_events(accept: str | None) -> bool:
+    """Whether a request asks for server-sent events: by their name, as a browser does."""
+    return any(kind == EVENTS and quality > 0 for kind, quality in _ranges(accept or ""))
+
+
+def _ranges(accept: str) -> list[tuple[str, float]]:
+    """The media ranges of an Accept header, each with its quality."""
+    found = []
+    for part in accept.lower().split(","):
+        kind, *parameters = (text.strip() for text in part.split(";"))
+        given = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        found.append((kind, float(given) if _QUALITY.fullmatch(given) else 1.0))
+    return found
+
+
+def _preference(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, int]:
+    """The quality of the most specific range that has a media type; among equals the first range counts more."""
+    for pattern in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
+        for place, (kind, quality) in enumerate(ranges):
+            if kind == pattern:
+                return quality, -place
+    return 0.0, 0
 
 
 def _cell(frame: pl.DataFrame, name: str) -> pl.Series:
