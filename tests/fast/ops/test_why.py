@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_a_stream_of_another_system_is_silent_since_its_records_were_last_taken_
 def test_the_partition_that_holds_the_watermark_is_named_with_the_remedy(running):
     running.commit({0: 600, 1: 4}, seen={1: -60})
     held = running.found()["watermark held"]
-    assert held.fact.startswith("partition 1 of orders holds the watermark: its latest record has event time 2026-01-01 12:00:04")
+    assert held.fact.startswith("partition 1 of orders holds the watermark: its latest record has event time 2026-01-01 12:00:04 UTC")
     assert held.since == to_datetime(NOON - 60 * SECOND)
     assert 'watermark=hr.bounded("30 seconds", idle="1 minute")' in held.remedy
 
@@ -122,8 +123,8 @@ def test_an_open_window_is_told_with_the_event_time_that_is_missing(running):
     running.commit({0: 290, 1: 290})
     found = running.found()["window open"]
     assert "the window 2026-01-01 12:00:00 to 2026-01-01 12:05:00" in found.fact
-    assert found.fact.endswith("closes at 2026-01-01 12:05:00, in 40 seconds of event time")
-    assert "records of 2026-01-01 12:05:30 or later" in found.remedy
+    assert found.fact.endswith("closes at 2026-01-01 12:05:00 UTC, in 40 seconds of event time")
+    assert "records of 2026-01-01 12:05:30 UTC or later" in found.remedy
     assert not found.wrong
     assert "window open" not in running.found(view="seen")
 
@@ -230,6 +231,36 @@ def test_a_slash_within_a_part_of_a_key_is_written_as_in_a_path():
     with pytest.raises(PlanError) as refused:
         parsed_key("hits", ("url", "day"), columns, "/a/2026-01-01")
     assert refused.value.hint == "write a slash within a part as %2F"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("timestamp", "2026-01-01T12:00:00Z", to_datetime(NOON)),
+        ("timestamp", "2026-01-01 12:00:00", to_datetime(NOON)),
+        ("timestamp", "2026-01-01T14:00:00+02:00", to_datetime(NOON)),
+        ("timestamp_ntz", "2026-01-01T12:00:00", to_datetime(NOON).replace(tzinfo=None)),
+        ("decimal(10,2)", "1.5", Decimal("1.50")),
+        ("boolean", "true", True),
+        ("bigint", "", None),
+        ("string", "", ""),
+        ("binary", "ab", b"ab"),
+    ],
+)
+def test_a_key_is_read_as_a_filter_of_a_server_reads_it(kind, text, value):
+    assert parsed_key("hits", ("key",), schema(f"key {kind}"), text)["key"].as_py() == value
+
+
+def test_remedies_for_several_streams_are_commands_that_can_be_given(tmp_path):
+    shop = TroubledJob(tmp_path, idle="1 hour", second="returns")
+    step = shop.plan.outputs[-1].node.name
+    shop.account(step, taken=8, late=8)
+    late = shop.found(view="other")["late"]
+    assert "headrace lateness orders, headrace lateness returns" in late.remedy
+    assert late.remedy.endswith("late records are kept in orders.late, returns.late")
+    shop.account(step, taken=4, filtered=12)
+    assert shop.found(view="other")["filtered out"].remedy.endswith("headrace tail orders, headrace tail returns")
+    shop.log.close()
 
 
 def test_a_view_that_a_job_does_not_have_is_refused_with_those_it_has(running):

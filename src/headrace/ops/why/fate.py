@@ -11,7 +11,7 @@ from headrace.plan.topics import dead_topic
 
 def filtered(facts: JobFacts) -> Iterator[Finding]:
     """A step let no record pass."""
-    streams = ", ".join(stream.name for stream in facts.streams)
+    tails = ", ".join(f"headrace tail {stream.name}" for stream in facts.streams)
     for row in facts.counts():
         if row["in"] and row["filtered"] == row["in"]:
             does = next((step.does for step in facts.steps if step.name == row["step"]), "")
@@ -19,7 +19,7 @@ def filtered(facts: JobFacts) -> Iterator[Finding]:
                 "filtered out",
                 f"{row['step']!r} filtered out {row['filtered']:,} of {row['in']:,} records",
                 why=f"its condition was true for none: {does}" if does else None,
-                remedy=f"compare the condition with the records: headrace tail {streams}",
+                remedy=f"compare the condition with the records: {tails}",
                 step=row["step"],
             )
 

@@ -15,6 +15,7 @@ from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.ops.why.facts import JobFacts
 from headrace.ops.why.finding import Finding
+from headrace.schema.values import text_reader
 
 
 def wrong_key(facts: JobFacts) -> Iterator[Finding]:
@@ -38,8 +39,8 @@ def parsed_key(view: str, key: Sequence[str], columns: pa.Schema, text: str) -> 
     for name, part in zip(key, parts, strict=False):
         kind = columns.field(name).type
         try:
-            found[name] = pa.scalar(part).cast(kind)
-        except pa.ArrowInvalid as error:
+            found[name] = _value(part, kind)
+        except ValueError as error:
             raise PlanError(f"{part!r} is no {type_name(kind)}, and that is the type of {name!r}, a key column of view {view!r}") from error
     return found
 
@@ -47,6 +48,11 @@ def parsed_key(view: str, key: Sequence[str], columns: pa.Schema, text: str) -> 
 def _parts(key: Sequence[str], text: str) -> list[str]:
     """The parts of a key of several columns, percent-encoded as in a path; a key of one column is the text as it is."""
     return [unquote(part) for part in text.split("/")] if len(key) > 1 else [text]
+
+
+def _value(part: str, kind: pa.DataType) -> pa.Scalar:
+    """A part of a key as the filters of a server read it: a moment without a zone is in UTC, and nothing is null unless it is text."""
+    return pa.scalar(text_reader(pa.field("key", kind))(part), kind)
 
 
 def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
@@ -66,8 +72,8 @@ def _judged(log: Log, view: DescribedOutput, text: str) -> Iterator[Finding]:
     wanted = []
     for name, part, kind in zip(columns, parts, types, strict=True):
         try:
-            wanted.append(pa.scalar(part).cast(kind))
-        except pa.ArrowInvalid:
+            wanted.append(_value(part, kind))
+        except ValueError:
             shown = type_name(kind)
             fact = f"{part!r} is no {shown}, and that is the type of {name!r}, a key column of view {view.name!r}"
             yield Finding("wrong key", fact, why="a value of another type equals none", remedy=f"give a {shown}", step=view.name)

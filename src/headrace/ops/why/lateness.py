@@ -29,12 +29,13 @@ def late(facts: JobFacts) -> Iterator[Finding]:
         by = _by_how_much(facts, row["step"])
         amount = f", by {spelled(by)} at most" if by is not None else ""
         reason = f"; the first: {row['late_reason']}" if row["late_reason"] else ""
-        streams = ", ".join(stream.name for stream in facts.streams if stream.watermark is not None)
+        streams = [stream.name for stream in facts.streams if stream.watermark is not None]
+        asked, kept = ", ".join(f"headrace lateness {name}" for name in streams), ", ".join(late_topic(name) for name in streams)
         yield Finding(
             "late",
             f"{share} of {row['step']!r} came late{amount}{reason}",
             why="a late record is in no result that was emitted before",
-            remedy=f"headrace lateness {streams} says which watermark fits; late records are kept in {streams}.late",
+            remedy=f"see which watermark fits: {asked}; late records are kept in {kept}",
             step=row["step"],
         )
 

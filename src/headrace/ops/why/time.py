@@ -41,7 +41,7 @@ def watermark_held(facts: JobFacts) -> Iterator[Finding]:
     if behind >= _BEHIND:
         fact = (
             f"partition {holder.partition} of {holder.stream} holds the watermark: its latest record has event time "
-            f"{to_datetime(reach.latest):%Y-%m-%d %H:%M:%S}, {_seconds(behind)} behind the latest of all"
+            f"{_clock(reach.latest)} UTC, {_seconds(behind)} behind the latest of all"
         )
         yield _held(fact, holder.stream, rule, to_datetime(reach.seen_at))
 
@@ -63,13 +63,13 @@ def window_open(facts: JobFacts) -> Iterator[Finding]:
             continue
         start, end = min(spans, key=lambda span: span[1])
         missing = f", in {_seconds(timedelta(microseconds=end - mark))} of event time" if mark is not None else ""
-        reached = f"the watermark is {to_datetime(mark):%Y-%m-%d %H:%M:%S}" if mark is not None else "there is no watermark yet"
+        reached = f"the watermark is {_clock(mark)} UTC" if mark is not None else "there is no watermark yet"
         needed = max(end + chosen_bound(facts.rules[name], None) for name in streams)
         yield Finding(
             "window open",
-            f"the window {_clock(start)} to {_clock(end)} of {step.name!r} closes at {_clock(end)}{missing}",
+            f"the window {_clock(start)} to {_clock(end)} of {step.name!r} closes at {_clock(end)} UTC{missing}",
             why=f"a window emits when the watermark passes its end, and {reached}",
-            remedy=f"records of {_clock(needed)} or later in every partition close it; so does headrace run app.py --until flushed",
+            remedy=f"records of {_clock(needed)} UTC or later in every partition close it; so does headrace run app.py --until flushed",
             step=step.name,
             wrong=False,
         )
