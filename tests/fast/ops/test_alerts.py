@@ -128,6 +128,21 @@ def test_an_alert_that_fires_is_not_told_again_by_the_next_process_and_resolved_
     assert next(iter(hook.taken.values()))["facts"] == {"lag_records": 10.0}
 
 
+def test_an_alert_that_is_declared_no_more_is_resolved_once_and_forgotten(watched):
+    shop = watched(alerts=[BEHIND, {**BEHIND, "name": "soon", "for_": "1 hour"}])
+    shop.job.send(10)
+    shop.round(5)
+    declared = shop.job.place.path / "description.json"
+    before = declared.read_text()
+    declared.write_text(json.dumps({**json.loads(before), "alerts": []}))
+    shop.round(5)
+    assert shop.round(5) == [("lag", "firing"), ("lag", "resolved")]
+    # Declared again, it has to hold for its whole time anew.
+    declared.write_text(before)
+    assert shop.round(3_600) == [("lag", "firing"), ("lag", "resolved"), ("lag", "firing")]
+    assert ledger_of(shop.job.place).untold == []
+
+
 def test_what_a_webhook_did_not_take_is_told_later_under_the_same_id(watched):
     with served(Webhook("/hook")) as hook:
         shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])

@@ -53,9 +53,11 @@ class AlertLedger:
             since = self.holding.setdefault(alert.name, now)
             if now - since >= alert.held_for.total_seconds() and alert.name not in self.firing:
                 self.firing[alert.name] = self._tell(job, alert, "firing", facts, channels)
-        for name in self.firing.keys() - {alert.name for alert in alerts}:
-            # It is declared no more.
-            del self.firing[name]
+        declared = {alert.name for alert in alerts}
+        self.holding = {name: since for name, since in self.holding.items() if name in declared}
+        for name in self.firing.keys() - declared:
+            # It is declared no more: whoever was told that it fires is told that this has ended.
+            self._keep({**self.firing.pop(name), "state": "resolved", "at": moment(now), "facts": {}}, channels)
 
     def sample(self, facts: Facts) -> None:
         """Keep what `changed` compares with."""
@@ -70,9 +72,13 @@ class AlertLedger:
 
     def _tell(self, job: str, alert: Alert, state: str, facts: Facts, channels: Sequence[str]) -> dict[str, Any]:
         event = {
-            "id": secrets.token_hex(8), "job": job, "alert": alert.name, "condition": alert.condition, "state": state,
+            "job": job, "alert": alert.name, "condition": alert.condition, "state": state,
             "at": moment(facts["at"] or 0.0), "message": alert.message, "facts": {name: facts.get(name) for name in alert.facts},
         }  # fmt: skip
+        return self._keep(event, channels)
+
+    def _keep(self, event: dict[str, Any], channels: Sequence[str]) -> dict[str, Any]:
+        event = {**event, "id": secrets.token_hex(8)}
         self.history = [*self.history, event][-_HISTORY:]
         self.untold.append({**event, "to": list(channels)})
         return event
