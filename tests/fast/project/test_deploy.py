@@ -33,7 +33,7 @@ def exposed():
     moment = "2026-01-01T12:00:00+00:00"
     job = {
         "name": "shop", "state": "running", "epoch": 1, "lag": 1, "lag_seconds": 1.0, "watermark": moment,
-        "steps": [{"name": "orders", **counts}], "epochs": [{"seconds": 1.0, "phases": {"plan": 0.1}}],
+        "steps": [{"name": "orders", "kind": "stream", **counts}], "epochs": [{"seconds": 1.0, "phases": {"plan": 0.1}}],
         "committed_at": moment, "synced_at": moment, "told_at": moment, "restarts": 1,
         "lags": [{"stream": "orders", "partition": 0, "records": 1, "seconds": 1.0}],
         "latency": histogram, "durations": histogram, "holder": {"stream": "orders", "partition": 0},

@@ -143,6 +143,18 @@ def test_dead_letters_are_told_by_kind_of_reason_without_the_values_of_records(h
     assert sum(found.values()) == 60
 
 
+def test_records_that_retention_may_remove_are_in_no_total(home, serving):
+    job = TroubledJob(home)
+    job.commit({0: 0, 1: 0})
+    with job.log.producer(linger=None) as producer:
+        producer.send("orders.dead", {"step": "orders", "reason": "x", "partition": 0, "offset": 1, "record": "{}"})
+    job.log.close()
+    with serving() as client:
+        steps = {dict(name[1:])["step"] for name in samples(client) if name[0] == "headrace_step_records_in_total"}
+    assert {"orders", "sold"} <= steps
+    assert not steps & {"orders.late", "orders.dead"}
+
+
 def test_durations_of_epochs_are_a_histogram_that_only_grows(totals):
     status, counts = JobStatus(totals.log, totals.place), []
     for epoch in range(1, 4):

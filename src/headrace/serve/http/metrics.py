@@ -60,7 +60,8 @@ class _Facts:
         for name, (metric, words) in _COUNTED.items():
             counter = CounterMetricFamily(metric, words, labels=["job", "step"])
             for job in self._jobs:
-                for step in job["steps"]:
+                # The records that a side topic still has become fewer by retention, and a total must not.
+                for step in (found for found in job["steps"] if found["kind"] not in ("late", "dead")):
                     counter.add_metric([job["name"], step["name"]], step[name])
             yield counter
         for name, words in (("state_rows", "Rows that a step keeps."), ("state_bytes", "Bytes of state that a step has stored.")):
