@@ -1,6 +1,9 @@
 """Every route and socket that the server's own documents name, walked with what must be refused; the list cannot forget one."""
 
 from dataclasses import asdict
+from datetime import date
+from decimal import Decimal
+from itertools import islice
 
 import pytest
 import schemathesis
@@ -10,6 +13,7 @@ from hypothesis.errors import Unsatisfiable
 from starlette.routing import Route, WebSocketRoute, compile_path
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+import headrace as hr
 from headrace.plan.side_streams import DEAD_LETTER
 from headrace.serve.http.limits import ServerLimits
 from tests.support.examples import examples
@@ -61,6 +65,30 @@ def test_the_documents_name_every_route_and_socket(client):
             pattern = compile_path(route.path)[0]
             assert sockets(client)
             assert all(pattern.fullmatch(address) for address in sockets(client))
+
+
+def test_the_document_is_valid_and_names_what_a_client_may_send(client):
+    document = client.get("/openapi.json").json()
+    schemathesis.openapi.from_dict(document).validate()
+    operations = [described for methods in document["paths"].values() for described in methods.values()]
+    assert len({described["operationId"] for described in operations}) == len(operations)
+    posted, read = document["paths"]["/api/v1/topics/{name}"]["post"], document["paths"]["/api/v1/views/{name}"]["get"]
+    kinds = {"application/json", "application/x-ndjson", "application/cloudevents+json", "application/cloudevents-batch+json"}
+    assert set(posted["requestBody"]["content"]) == kinds
+    assert "Idempotency-Key" in {parameter["name"] for parameter in posted["parameters"]}
+    assert {"filters", "If-None-Match", "Last-Event-ID"} <= {parameter["name"] for parameter in read["parameters"]}
+
+
+def test_messages_are_described_as_they_come(written, serving):
+    view = written("id int, price decimal(10,2), day date, ok boolean, tags array<string>", ("id",))
+    view.epoch([{"id": 1, "price": Decimal("1.50"), "day": date(2026, 1, 1), "ok": True, "tags": ["x"]}])
+    with serving() as client:
+        (message,) = islice(hr.connect(client.server.url, client.server.tokens.read).view("totals").messages(), 1)
+        described = client.get("/asyncapi.json").json()["channels"]["totals"]["messages"]["snapshot"]["payload"]["properties"]
+    assert set(described) == set(message)
+    types = {"integer": int, "string": str, "boolean": bool, "array": list}
+    for name, value in message["rows"][0].items():
+        assert type(value) is types[described["rows"]["items"]["properties"][name]["type"][0]], name
 
 
 def test_without_a_token_or_with_a_wrong_one_everything_but_the_probes_is_refused(client):

@@ -31,11 +31,12 @@ from headrace.serve.views.sql import SqlLimits, run_sql
 Handler = Callable[[Request], Awaitable[Response]]
 WEBSOCKET = "WEBSOCKET"
 _QUERIES = 2
+_KNOWN = ("If-None-Match",)
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation for clients. `query` and `body` name their descriptions in the document."""
+    """One operation for clients. `query`, `body` and `headers` name their descriptions in the document."""
 
     method: str
     path: str
@@ -43,6 +44,7 @@ class Operation:
     handler: Callable[..., Awaitable[Any]]
     query: tuple[str, ...] = ()
     body: str | None = None
+    headers: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -57,7 +59,7 @@ class Api:
         self._running = asyncio.Semaphore(_QUERIES)
         self.jobs = jobs = JobRoutes(hub, development=development)
         views, topics, pages = ViewRoutes(hub), TopicRoutes(hub), PageRoutes()
-        page = ("order", "limit", "cursor", "epoch", "wait", "since", "format")
+        page = ("filters", "order", "limit", "cursor", "epoch", "wait", "since", "format")
         self.operations: Sequence[Operation] = (
             Operation("GET", "/", Role.READ, pages.index),
             Operation("GET", "/page.js", Role.READ, pages.script),
@@ -75,13 +77,13 @@ class Api:
             Operation("GET", "/api/v1/jobs/{name}/watermarks", Role.READ, jobs.watermarks),
             Operation("POST", "/api/v1/jobs/{name}/crash", Role.OPERATE, jobs.crash, (), "Crash"),
             Operation("GET", "/api/v1/views", Role.READ, views.list),
-            Operation("GET", "/api/v1/views/{name}", Role.READ, views.read, page),
+            Operation("GET", "/api/v1/views/{name}", Role.READ, views.read, page, None, (*_KNOWN, "Last-Event-ID")),
             Operation(WEBSOCKET, "/api/v1/views/{name}", Role.READ, views.subscribe, ("since",)),
-            Operation("GET", "/api/v1/views/{name}/{key:path}", Role.READ, views.find, ("epoch", "wait", "format")),
+            Operation("GET", "/api/v1/views/{name}/{key:path}", Role.READ, views.find, ("epoch", "wait", "format"), None, _KNOWN),
             Operation("POST", "/api/v1/sql", Role.READ, self.sql, ("format",), "SqlQuery"),
             Operation("GET", "/api/v1/topics", Role.READ, topics.list),
             Operation("GET", "/api/v1/topics/{name}", Role.READ, topics.describe),
-            Operation("POST", "/api/v1/topics/{name}", Role.PRODUCE, topics.produce, (), "Records"),
+            Operation("POST", "/api/v1/topics/{name}", Role.PRODUCE, topics.produce, (), "Records", ("Idempotency-Key",)),
             Operation("GET", "/api/v1/topics/{name}/records", Role.READ, topics.records, ("partition", "offset", "time", "key", "limit")),
             Operation("GET", "/api/v1/topics/{name}/arrivals", Role.READ, topics.arrivals, ("since", "time", "window")),
             Operation("GET", "/api/v1/topics/{name}/panes", Role.READ, topics.panes, ("since",)),
@@ -136,7 +138,7 @@ class Api:
         return JSONResponse(openapi(self.operations))
 
     async def asyncapi(self, request: Request) -> Response:
-        """The messages of subscriptions and topics."""
+        """The messages of subscriptions to views."""
         from headrace.serve.http.documents import asyncapi
 
         return JSONResponse(asyncapi(self._hub))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 
 import headrace
+from headrace.serve.http.ingest import EVENT, EVENTS, JSON, NDJSON
 from headrace.serve.http.problems import MEDIA_TYPE
 from headrace.serve.http.tokens import Role
 from headrace.serve.views.hub import Hub
@@ -16,9 +18,16 @@ from headrace.serve.views.hub import Hub
 if TYPE_CHECKING:
     from headrace.serve.http.api import Operation
 
+FILTERS, RECORDS = "filters", "Records"
+"""The parameters of a view that are named by its columns, and the body that has several content types."""
 _INTEGERS = ("limit", "partition", "offset", "epoch")
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _RECORD = {"type": "object", "additionalProperties": True}
+_TEXT = {"type": "string"}
+_FILTERS = {
+    "name": "filters", "in": "query", "style": "form", "explode": True, "schema": {"type": "object", "additionalProperties": _TEXT},
+    "description": "Conditions on columns: column=value, or column.op=value with ne, lt, le, gt, ge, in, prefix or null.",
+}  # fmt: skip
 _SCHEMAS: dict[str, Any] = {
     "Problem": {
         "type": "object",
@@ -32,7 +41,20 @@ _SCHEMAS: dict[str, Any] = {
         },
     },
     "SqlQuery": {"type": "object", "required": ["query"], "properties": {"query": {"type": "string"}}},
-    "Records": {"oneOf": [_RECORD, {"type": "array", "items": _RECORD}]},
+    RECORDS: {"oneOf": [_RECORD, {"type": "array", "items": _RECORD}]},
+    "CloudEvent": {
+        "type": "object",
+        "required": ["specversion", "id", "source", "type"],
+        "properties": {
+            "specversion": {"const": "1.0"},
+            "id": {"type": "string"},
+            "source": {"type": "string"},
+            "type": {"type": "string"},
+            "time": {"type": ["string", "null"]},
+            "data": _RECORD,
+            "data_base64": {"type": "string"},
+        },
+    },
     "Letters": {
         "type": "object",
         "properties": {
@@ -74,9 +96,9 @@ def asyncapi(hub: Hub) -> dict[str, Any]:
     """A channel for each view, with the columns of its rows."""
     channels = {
         followed.view.name: {
-            "address": f"/api/v1/views/{followed.view.name}",
+            "address": f"/api/v1/views/{quote(followed.view.name, safe='')}",
             "messages": {
-                kind: {"payload": {"type": "object", "properties": {"epoch": {"type": "integer"}, **content}}}
+                kind: {"payload": {"type": "object", "properties": {**_every(kind), **content}}}
                 for kind, content in _messages(followed.view.columns).items()
             },
         }
@@ -96,13 +118,16 @@ def _operation(operation: Operation) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in re.findall(r"\{(\w+)", operation.path)
     ]
     in_query = [
-        {"name": name, "in": "query", "schema": {"type": "integer", "minimum": 0} if name in _INTEGERS else {"type": "string"}}
+        _FILTERS
+        if name == FILTERS
+        else {"name": name, "in": "query", "schema": {"type": "integer", "minimum": 0} if name in _INTEGERS else _TEXT}
         for name in operation.query
     ]
+    in_head = [{"name": name, "in": "header", "schema": _TEXT} for name in operation.headers]
     described: dict[str, Any] = {
         "operationId": operation.handler.__qualname__.lower(),
         "summary": operation.summary,
-        "parameters": [*in_path, *in_query],
+        "parameters": [*in_path, *in_query, *in_head],
         "responses": {
             "2XX": {"description": "done"},
             "304": {"description": "nothing changed"},
@@ -113,11 +138,17 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "security": [] if operation.role == Role.NONE else [{"token": []}],
     }
     if operation.body is not None:
-        described["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{operation.body}"}}},
-        }
+        described["requestBody"] = {"required": True, "content": _content(operation.body)}
     return described
+
+
+def _content(body: str) -> dict[str, Any]:
+    """The content types of a body: JSON, and for records lines of JSON and CloudEvents, too."""
+    named = {name: {"$ref": f"#/components/schemas/{name}"} for name in (body, "CloudEvent")}
+    kinds: dict[str, Any] = {JSON: named[body]}
+    if body == RECORDS:
+        kinds |= {NDJSON: _TEXT, EVENT: named["CloudEvent"], EVENTS: {"type": "array", "items": named["CloudEvent"]}}
+    return {kind: {"schema": schema} for kind, schema in kinds.items()}
 
 
 def _messages(columns: pa.Schema) -> dict[str, dict[str, Any]]:
@@ -131,21 +162,28 @@ def _messages(columns: pa.Schema) -> dict[str, dict[str, Any]]:
             "row": row,
         },
     }
+    flag = {"type": "boolean"}
     return {
-        "snapshot": {"rows": {"type": "array", "items": row}},
+        "snapshot": {"rows": {"type": "array", "items": row}, "first": flag, "last": flag},
         "changes": {"changes": {"type": "array", "items": change}},
         "progress": {"watermark": {"type": ["string", "null"]}},
     }
 
 
+def _every(kind: str) -> dict[str, Any]:
+    """The parts that every message has."""
+    return {"type": {"const": kind}, "id": _TEXT, "epoch": {"type": "integer"}}
+
+
 def _json_type(kind: pa.DataType) -> str:
+    """The type of a value as `as_json` writes it: a decimal is text, a map has an entry for each key."""
     types = pa.types
     if types.is_boolean(kind):
         return "boolean"
     if types.is_integer(kind):
         return "integer"
-    if types.is_floating(kind) or types.is_decimal(kind):
+    if types.is_floating(kind):
         return "number"
-    if types.is_list(kind):
+    if types.is_list(kind) or types.is_map(kind):
         return "array"
-    return "object" if types.is_struct(kind) or types.is_map(kind) else "string"
+    return "object" if types.is_struct(kind) else "string"
