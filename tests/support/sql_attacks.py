@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 _FILES = """
+with sqlite_master as (select * from sqlite_master) select * from sqlite_master
+with pg_tables as (select * from pg_tables, totals) select * from pg_tables
+with duckdb_views as (select 1) select * from duckdb_views union all (with x as (select * from duckdb_tables) select 1 from x)
+select (with duckdb_views as (select 1) select 1), sql from duckdb_views
+with a as (select * from pg_class), pg_class as (select 1) select * from a
+with "_rows of totals 0" as (select * from "_rows of totals 0", totals) select * from "_rows of totals 0"
 select * from read_csv('/etc/passwd')
 select * from read_csv_auto('/etc/passwd')
 select * from read_text('/etc/passwd')

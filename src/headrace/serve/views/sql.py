@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, takewhile
 
 import duckdb
 import polars as pl
@@ -99,17 +99,33 @@ def _refuse(node: exp.Expression) -> None:
 
 
 def _snapshots(tree: exp.Query, find: Callable[[str], TableSnapshot | None]) -> dict[str, TableSnapshot]:
-    """The views that a query reads, each once however it is spelled. A name that the query defines may also be that of a view."""
-    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    names = dict.fromkeys(table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
+    """The views that a query reads, each once however it is spelled."""
+    tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     found = dict[str, TableSnapshot]()
-    for name in names:
+    for name in dict.fromkeys(table.name for table in tables if not _defined(table)):
         snapshot = find(name)
-        if snapshot is not None:
-            found[snapshot.view.name] = snapshot
-        elif name.lower() not in own:
+        if snapshot is None:
             raise Problem(404, f"there is no view {name!r}", hint="GET /api/v1/views lists them")
+        found[snapshot.view.name] = snapshot
     return found
+
+
+def _defined(table: exp.Table) -> bool:
+    """Whether a name means a common table expression where it stands; elsewhere, the database would look for it in its own catalog."""
+    name = table.name.lower()
+    inside: exp.Expression = table
+    while (outer := inside.parent) is not None:
+        if isinstance(outer, exp.With):
+            # An expression sees those before it, and itself if it may be recursive.
+            seen = list(takewhile(lambda one, last=inside: one is not last, outer.expressions))
+            seen += [inside] if outer.args.get("recursive") else []
+            outer = outer.parent or outer
+        else:
+            seen = [one for part in outer.args.values() if isinstance(part, exp.With) for one in part.expressions]
+        if any(one.alias.lower() == name for one in seen):
+            return True
+        inside = outer
+    return False
 
 
 def _define(database: duckdb.DuckDBPyConnection, name: str, snapshot: TableSnapshot) -> None:
