@@ -242,7 +242,7 @@ class Stream:
     def match(  # noqa: PLR0913 - one option for each part of a pattern
         self, *, by: Names, pattern: str, define: Mapping[str, str] | None = None, within: Duration | None = None,
         measures: Mapping[str, str] | None = None, where: str | None = None, after: str = "past last row", rows: str = "one",
-        skip: str | None = None,
+        skip: str | None = None, order: Names | None = None,
     ) -> Stream:  # fmt: skip
         """Find a pattern among the records of each key, in the order of event time, as SQL's MATCH_RECOGNIZE does.
 
@@ -251,9 +251,10 @@ class Stream:
         watermark proves that no preferred one can follow; that moment is its event time. A record behind the watermark is late.
 
         `after` says where the search continues: "past last row", "next row", "first B" or "last B". `rows="all"` emits every row of a
-        match. `skip="others"` skips records that do not fit. docs/patterns.md has the language.
+        match. `skip="others"` skips records that do not fit. `order` has columns by which records of one time are ordered, ascending; where
+        they are equal, partition and offset decide. docs/patterns.md has the language.
         """
-        asked = MatchArguments(by, pattern, define or {}, within, measures or {}, where, after, rows, skip)
+        asked = MatchArguments(by, pattern, define or {}, within, measures or {}, where, after, rows, skip, order)
         return Stream(self.namer, match(self.after(), asked))
 
     @says_where

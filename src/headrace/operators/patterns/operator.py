@@ -53,6 +53,7 @@ class MatchSpec:
     after: After
     shown: Shown
     lateness: int = 0
+    order: tuple[str, ...] = ()
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -173,17 +174,19 @@ class Matching(SeveralStates):
         return rows_where(mine, needed)
 
     def _in_order(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """By key, time, partition and offset; where these do not tell, by contents."""
-        columns = [filled(frame.get_column(name), -1) for name in (OFFSET, PARTITION, TIME, KEY)]
+        """By key, time, the columns of `order`, partition and offset; where these do not tell, by contents."""
+        ranks = [filled(frame.get_column(name).rank("dense"), 0) for name in reversed(self._spec.order)]
+        places, moments = ([filled(frame.get_column(name), -1) for name in names] for names in ((OFFSET, PARTITION), (TIME, KEY)))
+        columns = [*places, *ranks, *moments]
         order = np.lexsort(columns)
         tied = np.ones(max(len(order) - 1, 0), dtype=bool)
         for column in columns:
             ordered = column[order]
             tied &= ordered[1:] == ordered[:-1]
-        if not tied.any():
-            return rows_at(frame, order)
-        contents = contents_of(self._spec.columns).alias("_match contents")
-        return frame.with_columns_seq(contents).sort(KEY, TIME, PARTITION, OFFSET, "_match contents").drop("_match contents")
+        if tied.any():
+            contents = frame.select_seq(contents_of(self._spec.columns)).to_series()
+            order = np.lexsort([contents.to_numpy(), *columns])
+        return rows_at(frame, order)
 
     def _opened(self, rows: SearchRows, known: _KnownKeys, fresh: np.ndarray) -> tuple[SearchCursors, np.ndarray]:
         """The searches as they were, and how many rows of each key are not new."""
@@ -287,9 +290,9 @@ def _(node: Match) -> Made:
     names = {name.lower(): name for name in node.input.columns.names}
     formulas = [*(one for _, one in node.pattern.define), *(one for _, one in node.measures)]
     formulas += [] if node.pattern.where is None else [node.pattern.where]
-    read = {names[name.lower()] for formula in formulas for name in formula.columns}
+    read = {*node.order, *(names[name.lower()] for formula in formulas for name in formula.columns)}
     wanted = (
         node.input.columns.names if node.rows == ALL else [name for name in node.input.columns.names if name in read or name in node.by]
     )
     shown = Shown(tuple(node.input.columns.names) if node.rows == ALL else node.by, node.measures, node.rows)
-    return single(MatchSpec(node.by, tuple(wanted), node.pattern, node.after, shown, microseconds(node.input.lateness)))
+    return single(MatchSpec(node.by, tuple(wanted), node.pattern, node.after, shown, microseconds(node.input.lateness), node.order))

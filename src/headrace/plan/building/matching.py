@@ -34,6 +34,7 @@ class MatchArguments:
     after: str = PAST_LAST
     rows: str = ONE
     skip: str | None = None
+    order: Names | None = None
 
 
 def match(after: StepPlace, asked: MatchArguments) -> Match:
@@ -56,9 +57,19 @@ def match(after: StepPlace, asked: MatchArguments) -> Match:
     columns = pa.schema([*shown, *(pa.field(name, formula.typed.type) for name, formula in measures), pa.field(EVIDENCE, PLACES)])
     refuse_twice(columns, after.at)
     goes_on = _goes_on(after, asked.after, root, scope)
-    made = Match(after.called("match"), columns, after.at, after.node, by, pattern, measures, goes_on, asked.rows)
+    order = _order(after, asked.order)
+    made = Match(after.called("match"), columns, after.at, after.node, by, pattern, measures, goes_on, asked.rows, order)
     refuse_changes_where_a_step_needs_facts(made)
     return made
+
+
+def _order(after: StepPlace, asked: Names | None) -> tuple[str, ...]:
+    """The columns that decide among records of one time."""
+    order = () if asked is None else after.columns_of(asked, "match order")
+    nested = next((name for name in order if pa.types.is_nested(after.columns.field(name).type)), None)
+    if nested is not None:
+        raise after.refused(f"match order by {nested!r}, which has parts", hint="order by one of its parts: add it with with_columns(...)")
+    return order
 
 
 def _where(after: StepPlace, text: str, scope: Scope) -> Formula:

@@ -78,6 +78,8 @@ class Match(KeyedStep):
     measures: tuple[tuple[str, Formula], ...]
     after: After
     rows: str = ONE
+    order: tuple[str, ...] = ()
+    """The columns that decide among records of one time, before partition and offset do."""
 
     def __post_init__(self) -> None:
         for refuse in (self._refuse_no_key, self._refuse_no_time, self._refuse_misplaced):
@@ -100,7 +102,8 @@ class Match(KeyedStep):
         measures = [f"{formula.words} as {name}" for name, formula in self.measures]
         shown = "all rows" if self.rows == ALL else "one row a match"
         said = f": {', '.join(measures)}" if measures else ""
-        return f"match by {', '.join(self.by)} {self.pattern}, after a match {self.after}, {shown}{said}"
+        order = f", records of one time by {', '.join(self.order)}" if self.order else ""
+        return f"match by {', '.join(self.by)} {self.pattern}{order}, after a match {self.after}, {shown}{said}"
 
     @property
     def state_summary(self) -> StateSummary:
