@@ -242,6 +242,11 @@ class Node:
         return ""
 
     @property
+    def latest_by(self) -> tuple[str, ...]:
+        """The key of which it keeps the latest row of its input; empty where it does not."""
+        return ()
+
+    @property
     def expires_with_window(self) -> bool:
         """Whether its rows expire with their window."""
         return False

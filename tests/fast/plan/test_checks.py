@@ -246,6 +246,19 @@ def test_a_slip_is_refused_at_the_line_that_makes_it(declare: Callable[[Any], An
     assert error.value.where == f"{__file__}:{line}"
 
 
+@pytest.mark.parametrize("of_page", [lambda rows: rows.to_table("page"), lambda rows: rows], ids=["table", "key of the view"])
+def test_the_latest_of_changing_rows_that_nothing_tells_apart_is_refused_when_planned(of_page: Callable[[Stream], Stream]) -> None:
+    app = Declaration("parts")
+    clicks = app.stream("clicks", "page string, at timestamp", time="at", watermark=perfect())
+    counts = clicks.window(tumbling("1m"), by="page").agg(n="count(*)").emit(until="1h")
+    app.view("pages", of_page(counts.flat_map("array(1, 2)", into="part")), key="page")
+    with pytest.raises(PlanError, match=r"the latest of 'clicks\.window\.flat_map' by page: its records change") as error:
+        app.plan()
+    assert error.value.why
+    assert "before the table is made" in str(error.value.hint)
+    assert "test_checks.py" in str(error.value.where)
+
+
 def test_a_stream_says_at_its_line_what_it_cannot_be() -> None:
     app = Declaration("streams")
     with pytest.raises(PlanError, match="key 'tags' of stream 'posts' is array<string>") as error:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.core.durations import microseconds
-from headrace.core.errors import PlanError
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts, retracted
 from headrace.operators.columns import ROW
 from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
@@ -15,7 +14,6 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.keyed import GONE
 from headrace.operators.state.store import Store
 from headrace.operators.tables.groups import LAST, KeyedTable, TableSpec
-from headrace.plan.nodes import told_apart
 from headrace.plan.tables.latest import ToTable
 
 _ROWS = "_candidates"
@@ -95,10 +93,4 @@ def _(node: ToTable) -> Made:
     row_key, ttl = node.input.keys, None if node.ttl is None else microseconds(node.ttl)
     if not node.input.changes or (row_key and set(row_key) <= set(node.key)):
         return single(TableSpec(node.key, ttl, follows=node.input.changes))
-    if not row_key:
-        raise PlanError(
-            f"the latest of {node.input.name!r} by {', '.join(node.key)}: its records change, and nothing tells which one did",
-            hint=told_apart(node.input),
-            where=node.where,
-        )
     return single(CandidateSpec(node.key, row_key, ttl))

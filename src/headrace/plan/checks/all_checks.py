@@ -34,6 +34,7 @@ def check(nodes: Iterable[Node]) -> None:
         changing.refuse_what_waits_over_all_time(node)
         changing.refuse_a_ttl_below_retractions(node)
         changing.refuse_a_top_without_an_end(node)
+        changing.refuse_the_latest_of_rows_not_told_apart(node)
         event_time.refuse_an_order_without_time(node)
         event_time.refuse_a_ttl_without_time(node)
         panes.refuse_lateness_of_the_wall_clock(node)

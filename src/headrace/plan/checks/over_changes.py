@@ -130,6 +130,17 @@ def refuse_a_top_without_an_end(node: Node) -> None:
     raise PlanError(f"{node.keeps_all} of {before.name!r}: {fact}", why=why, hint=hint, where=node.where)
 
 
+def refuse_the_latest_of_rows_not_told_apart(node: Node) -> None:
+    before = next((one for one in node.inputs if one.changes and not one.keys), None) if node.latest_by else None
+    if before is not None:
+        raise PlanError(
+            f"the latest of {before.name!r} by {', '.join(node.latest_by)}: its records change, and nothing tells which one did",
+            why="a record that is retracted could not be found",
+            hint=told_apart(before),
+            where=node.where,
+        )
+
+
 def refuse_a_transform_of_results(node: Node) -> None:
     before = next((one for one in upstream(node) if one.stateful), None) if node.opaque else None
     if before is not None:

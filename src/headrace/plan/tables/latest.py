@@ -60,6 +60,10 @@ class ToTable(RowPerKey):
         return self.key
 
     @property
+    def latest_by(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
     def versions(self) -> Node | None:
         return None if self.input.changes or self.input.restates else self.input
 
