@@ -328,6 +328,25 @@ def test_a_new_view_of_a_joined_table_begins_with_all_its_rows(how: str) -> None
     assert driver.rows("some") == []
 
 
+def test_a_new_view_of_a_union_of_tables_begins_with_all_their_rows() -> None:
+    def version(*views: str) -> Declaration:
+        app = Declaration("shop")
+        orders = app.table("orders", "id int, product string", key="id", source=KAFKA)
+        prices = app.table("prices", "product string, price int", key="product", source=KAFKA)
+        joined = orders.join(prices, on="product", ttl=None).select("id, product", "'priced' as state")
+        every = joined.union(orders.select("id, product", "'ordered' as state"))
+        for name in views:
+            app.view(name, every)
+        return app
+
+    driver = TestDriver(version("old"), shards=3)
+    driver.send_all({"orders": [{"id": 1, "product": "pen"}, {"id": 2, "product": "cup"}], "prices": [{"product": "pen", "price": 1}]})
+    driver.evolve(version("old", "new"), shards=2)
+    driver.send("orders", [{"id": 2, "product": "pen"}])
+    assert len(driver.rows("new")) == 4
+    assert driver.rows("new") == driver.rows("old")
+
+
 @pytest.mark.parametrize("broadcast", [False, True])
 def test_a_stream_is_joined_with_an_aggregate_as_it_grows(broadcast: bool) -> None:
     app, left, right = declared()

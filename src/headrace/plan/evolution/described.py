@@ -40,7 +40,7 @@ class StepIdentity:
 
 @dataclass(frozen=True)
 class OutputIdentity:
-    """A view or sink. `table` is the step whose live rows it shows, if there is one."""
+    """A view or sink. `table` names the steps whose live rows it shows, if there are some."""
 
     name: str
     kind: str
@@ -89,13 +89,13 @@ def described(plan: Plan) -> Described:
     return Described(steps, outputs, tuple(map(_source, plan.sources)), tuple(foreign))
 
 
-def table_of(node: Node) -> Node | None:
-    """The step whose live rows a node shows, with only stateless steps between that Headrace evaluates itself; None if there is none."""
-    while not node.stateful:
-        if len(node.inputs) != 1 or not node.changes or node.foreign:
-            return None
-        node = node.inputs[0]
-    return node if node.snapshots and not node.foreign else None
+def tables_of(node: Node) -> tuple[str, ...]:
+    """The steps whose live rows a node shows, with only stateless steps between that Headrace evaluates itself; none if some are not
+    known."""
+    if node.stateful:
+        return (node.name,) if node.snapshots and not node.foreign else ()
+    found = [tables_of(before) for before in node.inputs] if node.changes and not node.foreign else []
+    return tuple(name for names in found for name in names) if all(found) else ()
 
 
 def _step(node: Node, prints: Fingerprints, addresses: tuple[str, ...]) -> StepIdentity:
@@ -108,11 +108,11 @@ def _step(node: Node, prints: Fingerprints, addresses: tuple[str, ...]) -> StepI
 
 
 def _output(output: Output, prints: Fingerprints) -> OutputIdentity:
-    table = table_of(output.node)
+    tables = tables_of(output.node)
     parts, code = prints.output(output), prints.code(output.node)
     # A table has the rows that the former code made, and its views show them.
-    parts |= {CODE: code} if code and table is None else {}
-    return OutputIdentity(output.name, output.kind, output.does, parts, "" if table is None else table.name)
+    parts |= {CODE: code} if code and not tables else {}
+    return OutputIdentity(output.name, output.kind, output.does, parts, ", ".join(tables))
 
 
 def _source(source: Source) -> SourceIdentity:
