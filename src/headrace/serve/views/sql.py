@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, takewhile
+from operator import is_not
 
 import duckdb
 import polars as pl
@@ -113,11 +115,11 @@ def _snapshots(tree: exp.Query, find: Callable[[str], TableSnapshot | None]) -> 
 def _defined(table: exp.Table) -> bool:
     """Whether a name means a common table expression where it stands; elsewhere, the database would look for it in its own catalog."""
     name = table.name.lower()
-    inside: exp.Expression = table
+    inside: exp.Expr = table
     while (outer := inside.parent) is not None:
         if isinstance(outer, exp.With):
             # An expression sees those before it, and itself if it may be recursive.
-            seen = list(takewhile(lambda one, last=inside: one is not last, outer.expressions))
+            seen = list(takewhile(partial(is_not, inside), outer.expressions))
             seen += [inside] if outer.args.get("recursive") else []
             outer = outer.parent or outer
         else:
