@@ -190,14 +190,14 @@ class Log:
         layout, now = BatchLayout(declared), self.clock.now()
         batch = layout.arrange(records, now)
         parts = layout.split(batch, 0) if partition is None else [(partition, batch, None)]
-        author = Author(writers.passing(writer) if passing else writers.named(writer), generation, epoch)
+        author = Author(_writer(writer, passing), generation, epoch)
         return [self.partition(declared, index).append([layout.stored(piece, now) for piece in pieces_of(part)], author, durable=True)
                 for index, part, _ in parts if part.num_rows]  # fmt: skip
 
-    def last_epochs(self, topic: str, writer: str) -> dict[int, int | None]:
+    def last_epochs(self, topic: str, writer: str, passing: bool = False) -> dict[int, int | None]:
         """The last epoch of a writer that each partition has, None where it has none."""
         declared = self.topic(topic)
-        return {index: self.partition(declared, index).last_sequence(writers.named(writer)) for index in range(declared.partitions)}
+        return {index: self.partition(declared, index).last_sequence(_writer(writer, passing)) for index in range(declared.partitions)}
 
     # Reading
 
@@ -411,3 +411,7 @@ class Log:
             return self.maintenance.run(self.partition(topic, index), force=force)
         except LogError as error:
             return PartitionReport(topic.name, index, error=error)
+
+
+def _writer(name: str, passing: bool) -> int:
+    return writers.passing(name) if passing else writers.named(name)

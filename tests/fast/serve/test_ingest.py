@@ -46,6 +46,20 @@ def test_a_request_with_the_same_idempotency_key_is_stored_once(clicks, serving)
     assert len(clicks()) == 10
 
 
+def test_other_records_with_the_same_idempotency_key_are_refused_and_not_dropped(clicks, serving):
+    headers = {"Idempotency-Key": "order-7"}
+    rows = [{"url": f"/{number}", "at": AT} for number in range(10)]
+    with serving() as client:
+        client.post("/api/v1/topics/clicks", json=rows[:3], headers=headers)
+        for other in (rows[:4], rows[:2], rows[5:], [{"at": AT, "url": "/0"}]):
+            refused = client.post("/api/v1/topics/clicks", json=other, headers=headers)
+            assert refused.status_code == 409
+            assert "idempotency key" in refused.json()["detail"]
+        again = client.post("/api/v1/topics/clicks", json=[{"at": AT, "url": row["url"]} for row in rows[:3]], headers=headers)
+    assert again.json()["repeated"] == 3
+    assert clicks() == ["/0", "/1", "/2"]
+
+
 def test_one_record_that_does_not_fit_keeps_all_of_them_out_and_is_told_with_its_row(clicks, serving):
     with serving() as client:
         answer = client.post("/api/v1/topics/clicks", json=[{"url": "/a"}, {"url": "/b", "n": "x"}, {"at": AT}, {"url": "/c", "z": 1}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Posted:
     identity: str | None = None
     first_row: int = 0
     legible: bool = False
+    revision: int = 1
+    """The same for all posts with this identity, or else all but the first are refused."""
 
 
 @dataclass
@@ -66,7 +69,7 @@ def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]
         wrong = [(number, str(value)) for number, value in enumerate(values) if isinstance(value, ValueError)]
         if wrong:
             raise _unfit(wrong)
-        return [Posted(values, identity)]
+        return [_keyed(values, identity)]
     content = parsed(body)
     if kind == EVENT:
         return [_event(content, 0)]
@@ -78,7 +81,15 @@ def posts_of(body: bytes, kind: str, headers: Mapping[str, str]) -> list[Posted]
     attributes = {name.removeprefix("ce-"): unquote(value) for name, value in headers.items() if name.startswith("ce-")}
     if attributes.keys() & _IDENTIFYING:
         return [_event({**attributes, "data": content}, 0)]
-    return [Posted(content if isinstance(content, list) else [content], identity)]
+    return [_keyed(content if isinstance(content, list) else [content], identity)]
+
+
+def _keyed(records: Sequence[Any], identity: str | None) -> Posted:
+    """Records under an idempotency key, if there is one; their content is their revision."""
+    if identity is None:
+        return Posted(records)
+    digest = hashlib.blake2b(json.dumps(records, sort_keys=True).encode(), digest_size=8).digest()
+    return Posted(records, identity, revision=int.from_bytes(digest) >> 2)
 
 
 def store(log: Log, topic: str, posts: Iterable[Posted]) -> StoredRecords:
@@ -98,13 +109,27 @@ def store(log: Log, topic: str, posts: Iterable[Posted]) -> StoredRecords:
             with log.producer(acks="all") as producer:
                 parts = producer.send_table(topic, table)
         else:
-            parts = log.append_epoch(topic, table, writer=f"http/{topic}/{post.identity}", epoch=1, passing=True)
+            writer = f"http/{topic}/{post.identity}"
+            _refuse_other_records(log, topic, writer, post)
+            parts = log.append_epoch(topic, table, writer=writer, epoch=post.revision, passing=True)
+            if any(part.repeated for part in parts):
+                # Two requests at once may both have found the key free.
+                _refuse_other_records(log, topic, writer, post)
         for part in parts:
             count = part.next - part.base
             stored.repeated += count if part.repeated else 0
             stored.stored += 0 if part.repeated else count
             stored.next[part.partition] = max(part.next, stored.next.get(part.partition, 0))
     return stored
+
+
+def _refuse_other_records(log: Log, topic: str, writer: str, post: Posted) -> None:
+    if set(log.last_epochs(topic, writer, passing=True).values()) - {None, post.revision}:
+        raise Problem(
+            409,
+            "other records were sent with this idempotency key before",
+            hint="give new records a new key; a request that is repeated has the same records",
+        )
 
 
 def table_of(topic: Topic, post: Posted) -> pa.Table:
