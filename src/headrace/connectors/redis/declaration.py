@@ -129,5 +129,5 @@ def redis(  # noqa: PLR0913 - one option for each thing that may differ
     RedisKeys(name='players', url=Secret(***), key=(), form='sorted set', score='points', ...)
     """
     hidden = url if isinstance(url, Secret) else Secret(url)
-    lasting = None if ttl is None else duration(ttl)
-    return RedisKeys(name, hidden, listed(key), form, score, lasting, duration(patience), braces)
+    expires_after = None if ttl is None else duration(ttl)
+    return RedisKeys(name, hidden, listed(key), form, score, expires_after, duration(patience), braces)

@@ -75,7 +75,7 @@ class RedisOutput:
                 return last < epoch
 
     def _fill(self, step: Pipeline, changes: Changes) -> None:
-        target, lasting = self.target, self.target.ttl
+        target, ttl = self.target, self.target.ttl
         kept, gone = changes.upserts, list(self._names(changes.deletes))
         if target.form == SORTED_SET:
             assert target.score is not None
@@ -90,12 +90,12 @@ class RedisOutput:
         for name, text in zip(self._names(kept), as_json(kept.select(self.columns.names)).to_list(), strict=True):
             key = f"{target.tag}:{name}"
             if target.form == STRING:
-                step.set(key, text, px=lasting)
+                step.set(key, text, px=ttl)
                 continue
             step.delete(key)
             step.hset(key, mapping=_fields(json.loads(text)))
-            if lasting is not None:
-                step.pexpire(key, lasting)
+            if ttl is not None:
+                step.pexpire(key, ttl)
         if gone:
             step.delete(*(f"{target.tag}:{name}" for name in gone))
 
