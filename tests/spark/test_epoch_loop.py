@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import headrace as hr
+from headrace.checkpoint.journal import OFFSETS, Journal, batches
+from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.quick_epochs import ONE, SEVERAL
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.start.assembly import Bounds, job_of
@@ -23,6 +26,8 @@ from headrace.plan.explain import identity
 from headrace.spark import query as spark_query
 from headrace.spark.loop import resident_task
 from headrace.spark.loop.epoch_loop import EpochLoop
+from headrace.spark.loop.resident_task import ResidentTask
+from tests.support.processes import PATIENCE, until
 
 
 class Counting:
@@ -43,13 +48,13 @@ class Counting:
         self._sent += count
 
     @contextmanager
-    def running(self, spark: SparkSession, quick_rows: int = 1_000) -> Iterator[spark_query.Query]:
+    def running(self, spark: SparkSession, quick_rows: int = 1_000, rows: int | None = None) -> Iterator[spark_query.Query]:
         plan = self.app.plan()
         record = self.place.begin(identity(plan), 2)
         self.place.fix(record)
         create_outputs(self.app.log, plan, record.tasks)
         self.place.next_run()
-        job = job_of(plan, record, self.app.log, until=None, bounds=Bounds(quick=quick_rows))
+        job = job_of(plan, record, self.app.log, until=None, bounds=Bounds(rows, quick=quick_rows))
         query = spark_query.start(spark, job, self.place.checkpoint)
         try:
             yield query
@@ -105,6 +110,35 @@ def test_a_larger_epoch_runs_in_several_tasks_and_small_ones_in_one_again(spark:
             job.check()
             tasks.append(job.tasks)
     assert tasks == [ONE, SEVERAL, SEVERAL, SEVERAL, "last", ONE]
+
+
+def test_an_epoch_is_read_while_the_one_before_is_committed_and_stored_after_that(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, read = Journal.commit, ResidentTask.read
+    committing, may_commit, asked = threading.Event(), threading.Event(), list[int]()
+
+    def slow_commit(journal: Journal, epoch: int) -> None:
+        committing.set()
+        assert may_commit.wait(PATIENCE)
+        commit(journal, epoch)
+
+    def noted_read(task: ResidentTask, plan: EpochPlan, before: EpochPlan) -> None:
+        read(task, plan, before)
+        asked.append(plan.epoch)
+
+    monkeypatch.setattr(Journal, "commit", slow_commit)
+    monkeypatch.setattr(ResidentTask, "read", noted_read)
+    job = Counting(tmp_path)
+    job.send(30)
+    with job.running(spark, rows=10) as query:
+        assert committing.wait(PATIENCE)
+        until(lambda: asked[-1] == 2)
+        stored = [batch + 1 for batch in batches(job.place.checkpoint, OFFSETS)]
+        may_commit.set()
+        query.processAllAvailable()
+    assert stored == [1]
+    job.check()
 
 
 def test_a_task_that_dies_stops_the_loop_and_the_next_one_does_its_epoch_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ class EpochsInTasks:
         elif tasks == "one":
             known, before = EpochPlan.from_json(plan), EpochPlan.from_json(self._reached)
             with self._task_context(0):
-                WholeEpoch(self._job, self._checkpoint, known.time(before)).run(known.ranges(before), known.limits)
+                epoch = WholeEpoch(self._job, self._checkpoint, known.time(before))
+                epoch.read(known.ranges(before), known.limits)
+                epoch.run()
         else:
             # Whole epochs have processes of their own, which drop what they have in memory.
             if self._last == "one":

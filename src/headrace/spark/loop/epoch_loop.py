@@ -1,5 +1,8 @@
 """The loop of a job's epochs on one machine: plan an epoch, store its plan, run its tasks, commit it.
 
+While an epoch is committed the next one is planned, and read if it is small. Its plan is stored once the commit is; before that nothing of
+the next epoch is written.
+
 It does what a streaming query of Spark does, and keeps its journal in the same form: a later run may be either. Spark's own loop takes some
 70 ms for each epoch, in which two processes plan it, and its commit is two more files; this one takes a few.
 """
@@ -11,6 +14,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -51,6 +55,8 @@ class EpochLoop:
         self._stopping, self._changed = threading.Event(), threading.Condition()
         self._round = self._idle_round = 0
         self._at_work = self._ended = False
+        self._commits = ThreadPoolExecutor(1, thread_name_prefix="headrace-commits")
+        self._commit: Future[None] | None = None
         self._told_at = 0.0
         self._untold: EpochPlan | None = None
         self._failure: Exception | None = None
@@ -113,8 +119,10 @@ class EpochLoop:
             self._spark.sparkContext.setJobGroup(self._group, "epochs in several tasks")
             try:
                 self._run()
+                self._committed()
                 self._tell()
             finally:
+                self._commits.shutdown()
                 self._one.close()
         except Exception as error:  # noqa: BLE001 - who waits for the end gets it
             # One that was cut off did not fail.
@@ -136,6 +144,7 @@ class EpochLoop:
             if plan is not before:
                 self._epoch(before, plan, began)
                 continue
+            self._committed()
             with self._changed:
                 self._idle_round = self._round
                 self._changed.notify_all()
@@ -155,38 +164,57 @@ class EpochLoop:
             # It was planned by an earlier run.
             self._planning.planner.check(plan)
             self._journal.sync(OFFSETS, plan.epoch)
-            self._perform(before, plan)
+            self._read(before, plan)
+            self._compute(before, plan)
+            self._journal.commit(plan.epoch)
+            self._at_work, self._untold = False, plan
         return plan
 
     def _stored(self, batch: int) -> EpochPlan:
         return self._planning.known(stored_plan(entry(self._checkpoint, OFFSETS, batch)))
 
     def _epoch(self, before: EpochPlan, plan: EpochPlan, began: float) -> None:
-        """Store the plan of an epoch, run it, and report on it."""
+        """Store the plan of an epoch, run it, and begin to commit it."""
         planned, text = time.perf_counter(), json.dumps(plan.to_json())
+        self._read(before, plan)
+        self._committed()
         self._journal.plan(plan.epoch, text)
         stored = time.perf_counter()
-        computed = self._perform(before, plan)
-        moments = (began, planned, stored, computed, time.perf_counter())
-        self._reports.append(_report(plan.epoch, self._reports[-1]["sources"][0]["endOffset"] if self._reports else None, text, moments))
+        self._compute(before, plan)
+        self._commit = self._commits.submit(self._finish, plan, text, (began, planned, stored, time.perf_counter()))
 
-    def _perform(self, before: EpochPlan, plan: EpochPlan) -> float:
-        """Run the tasks of an epoch, and commit it; returns the moment between the two."""
+    def _read(self, before: EpochPlan, plan: EpochPlan) -> None:
+        """Begin with what may be done before the plan is stored."""
+        if plan.tasks == ONE:
+            self._one.read(plan, before)
+
+    def _compute(self, before: EpochPlan, plan: EpochPlan) -> None:
+        """Run the tasks of an epoch."""
         self._at_work = True
         if plan.tasks == ONE:
-            self._one.run(plan, before)
+            self._one.run(plan)
         else:
             self._one.leave_memory()
             self._several.run(plan, before, keeps=plan.tasks != LAST_OF_SEVERAL)
-        computed = time.perf_counter()
+
+    def _finish(self, plan: EpochPlan, text: str, moments: tuple[float, ...]) -> None:
+        """Commit an epoch whose tasks are done, and report on it."""
         failpoints.reach("loop.commit.before")
         self._journal.commit(plan.epoch)
         failpoints.reach("loop.commit.after")
-        self._at_work = False
+        start = self._reports[-1]["sources"][0]["endOffset"] if self._reports else None
+        self._reports.append(_report(plan.epoch, start, text, (*moments, time.perf_counter())))
         self._untold = plan
-        if computed - self._told_at > _TELL:
+
+    def _committed(self) -> None:
+        """Wait until the last epoch is committed."""
+        commit, self._commit = self._commit, None
+        if commit is None:
+            return
+        commit.result()
+        self._at_work = False
+        if time.perf_counter() - self._told_at > _TELL:
             self._tell()
-        return computed
 
     def _tell(self) -> None:
         """Tell the sources how far the job has come: not after every epoch, since some of them wait for an answer."""

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import Enum
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,7 +26,7 @@ from headrace.spark.job import Job
 from headrace.spark.loop.whole_epoch import WholeEpoch
 from headrace.spark.workers.apart import workers_apart
 from headrace.spark.workers.shard_cache import cached_shards
-from headrace.spark.workers.worker import retire
+from headrace.spark.workers.worker import retire, settle
 
 # In seconds: how long one task serves, and how often a start that takes long is looked after.
 _STRETCH, _LOOK = 10.0, 0.05
@@ -60,18 +60,30 @@ class ResidentTask:
             # Spark gets the function with the job now, once.
             self._rows = context.parallelize([None], 1).mapPartitions(EpochServer(job, checkpoint, address))._jrdd  # noqa: SLF001
 
-    def run(self, plan: EpochPlan, before: EpochPlan) -> None:
-        """Run the epoch after another one; all of it is written when this returns."""
+    def read(self, plan: EpochPlan, before: EpochPlan) -> None:
+        """Have the task read the epoch after another one; it writes nothing yet."""
         self.rest()
         connection, self._in_memory = self._opened(), True
-        try:
+        with self._alive(plan):
             connection.send((plan, before))
-            done = connection.recv()
+
+    def run(self, plan: EpochPlan) -> None:
+        """Run the epoch that was read; all of it is written when this returns."""
+        assert self._connection is not None, "a task that has read the epoch"
+        with self._alive(plan):
+            self._connection.send(plan.epoch)
+            done = self._connection.recv()
+        if done != plan.epoch:
+            raise JobError(f"epoch {plan.epoch} in one task was reported as {done}", why="it is not certain that all of it is written")
+
+    @contextmanager
+    def _alive(self, plan: EpochPlan) -> Iterator[None]:
+        """What stopped the task is raised, if the connection ends."""
+        try:
+            yield
         except (EOFError, ConnectionError):
             self._end()
             raise JobError(f"the task of epoch {plan.epoch} ended before the epoch did") from None
-        if done != plan.epoch:
-            raise JobError(f"epoch {plan.epoch} in one task was reported as {done}", why="it is not certain that all of it is written")
 
     def rest(self) -> None:
         """End a task that has served for long."""
@@ -135,6 +147,7 @@ class EpochServer:
     def __call__(self, rows: Iterable[None]) -> Iterator[bool]:
         # Spark ends a process that has not read all of its input.
         deque(rows, maxlen=0)
+        settle()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as driver:
             driver.connect(self._address)
             with Connection(driver.detach()) as connection:
@@ -146,7 +159,12 @@ class EpochServer:
         with suppress(EOFError, ConnectionError):
             while not isinstance(asked := connection.recv(), _End):
                 plan, before = asked
-                WholeEpoch(self._job, self._checkpoint, plan.time(before)).run(plan.ranges(before), plan.limits)
+                epoch = WholeEpoch(self._job, self._checkpoint, plan.time(before))
+                epoch.read(plan.ranges(before), plan.limits)
+                # Its plan is stored when the driver says so.
+                if isinstance(asked := connection.recv(), _End):
+                    break
+                epoch.run()
                 connection.send(plan.epoch)
             if asked is _End.LEAVE_MEMORY:
                 cached_shards.drop(self._job.id)

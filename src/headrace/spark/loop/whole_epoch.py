@@ -18,7 +18,6 @@ from headrace.spark.counted_rows import shards_of, task_of
 from headrace.spark.job import Job
 from headrace.spark.level import Level
 from headrace.spark.reading import ingested
-from headrace.spark.workers.worker import settle
 from headrace.spark.writing import Writing
 
 
@@ -29,14 +28,17 @@ class WholeEpoch:
         self._job, self._checkpoint, self._time = job, checkpoint, time
         # Counts of all stages are written by the last one, in the task of the shard that they came from.
         self._counts = [Accounting() for _ in range(job.tasks)]
+        self._packets: list[Packet] = []
 
-    def run(self, ranges: Sequence[Range], limits: Mapping[str, int]) -> None:
-        """Run it on the records of these ranges."""
-        settle()
-        packets, levels = list[Packet](), self._job.program.levels
+    def read(self, ranges: Sequence[Range], limits: Mapping[str, int]) -> None:
+        """Read the records of these ranges; nothing is written."""
         for home, read in ingested(self._job, ranges, self._time, limits).items():
-            packets += read.packets
+            self._packets += read.packets
             self._counts[task_of(home, self._job.tasks, self._job.program.shards)].merge(read.accounting)
+
+    def run(self) -> None:
+        """Run it on the records that were read."""
+        packets, levels = self._packets, self._job.program.levels
         for number in range(1, levels + 1):
             packets = self._level(Level(self._job, number, self._checkpoint, writes=number == levels), packets, last=number == levels)
         if not levels:
