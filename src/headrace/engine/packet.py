@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.columns.keys import KEY_GROUPS, encode_keys, key_groups_of
+from headrace.operators.frames import rows_at
 
 # The kind of suspects is followed by the name of their source.
 ROWS, SUSPECTS = "rows", "suspects of "
@@ -44,7 +45,7 @@ def placed(exit_: Exit, frame: pl.DataFrame, places: np.ndarray, shards: int, ki
     """Records as packets, each to the shard at its place, in their order."""
     target, port = exit_
     order = np.argsort(places, kind="stable")
-    arranged = frame[order]
+    arranged = rows_at(frame, order)
     ends = np.cumsum(np.bincount(places, minlength=shards)).tolist()
     return [
         Packet(target, shard, arranged[begin:end], kind, port)

@@ -23,6 +23,7 @@ from headrace.operators.changes import ADD, OP, TIME
 from headrace.operators.contract import ONLY, START
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from headrace.operators.expressions import REASON
+from headrace.operators.frames import columns_of
 from headrace.plan.topics import hot_topic
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Router:
             self.result.accounting.add(name, taken=frame.height, out=frame.height)
             wanted = [column for column in (*outlet.columns, TIME, OP) if column in frame.columns]
             partitions = None if self.shard is not None or outlet.key else self.came.partitions(frame)
-            self._send(outlet, frame[wanted], partitions)
+            self._send(outlet, columns_of(frame, wanted), partitions)
             return
         self._enter(exit_, frame)
 

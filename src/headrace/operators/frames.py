@@ -5,12 +5,12 @@ For the same reason operators ask for several columns with `select_seq` and `wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
-from polars._plr import PyDataFrame
+from polars._plr import PyDataFrame, PySeries
 
 # With more rows than this, a filter is quicker than their numbers.
 _FEW = 10_000
@@ -24,12 +24,22 @@ def rows_at(frame: pl.DataFrame, numbers: np.ndarray) -> pl.DataFrame:
     >>> rows_at(pl.DataFrame({"k": ["a", "b", "c"]}), np.array([2, 0])).get_column("k").to_list()
     ['c', 'a']
     """
-    indices = pl.Series(numbers.astype(np.uint32))
     if len(numbers) > _FEW:
-        return frame[indices]
+        return frame[pl.Series(numbers.astype(np.uint32))]
+    indices = PySeries.new_u32("", numbers.astype(np.uint32), True)
     # A frame hands this over to a thread of its own, which takes as long to wake up as some columns take here.
-    columns = [column.gather_with_series(indices._s) for column in frame._df.get_columns()]  # noqa: SLF001
+    columns = [column.gather_with_series(indices) for column in frame._df.get_columns()]  # noqa: SLF001
     return pl.DataFrame._from_pydf(PyDataFrame(columns))  # noqa: SLF001
+
+
+def columns_of(frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Some columns, in this order.
+
+    >>> columns_of(pl.DataFrame({"k": ["a"], "n": [1]}), ["n"]).rows()
+    [(1,)]
+    """
+    # `frame[names]` tries first what else the names may be.
+    return pl.DataFrame._from_pydf(frame._df.select(list(names)))  # noqa: SLF001
 
 
 def without(frame: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -38,14 +48,14 @@ def without(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     >>> without(pl.DataFrame({"k": ["a"], "n": [1]}), "n").rows()
     [('a',)]
     """
-    return frame[[column for column in frame.columns if column != name]]
+    return columns_of(frame, [column for column in frame.columns if column != name])
 
 
 def row_hashes(frame: pl.DataFrame, columns: Sequence[str], seed: int) -> np.ndarray:
     """A number for each row, the same for equal values in some columns; null equals null."""
     kinds = frame.schema
     if any(kinds[name].is_nested() for name in columns):
-        return frame[list(columns)].hash_rows(seed=seed).to_numpy()
+        return columns_of(frame, columns).hash_rows(seed=seed).to_numpy()
     first, *others = (column.to_numpy() for column in frame.select_seq(pl.col(name).hash(seed) for name in columns))
     total: np.ndarray = first
     for hashes in others:

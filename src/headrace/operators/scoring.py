@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.core.errors import JobError
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.frames import columns_of
 from headrace.operators.user_errors import raised
 from headrace.plan.scoring import Model, OnnxFile, OnnxModel, Scorer
 
@@ -51,7 +52,7 @@ class Scoring:
         """Records with their score, and those without one, with the `_reason`."""
         if frame.is_empty():
             return frame.with_columns_seq(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
-        inputs, bad = frame[list(self._taken)], None
+        inputs, bad = columns_of(frame, self._taken), None
         if not isinstance(self._model, Scorer):
             missing = pl.coalesce(
                 pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken

@@ -31,7 +31,7 @@ from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.record_time import ComputedTime
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
-from headrace.operators.frames import without
+from headrace.operators.frames import columns_of, without
 from headrace.operators.state.store import Store
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
@@ -99,7 +99,7 @@ class Operator:
             for column, text in self.written:
                 reason = reason.str.replace_all(rf"{quoted(column)}|\b{column}\b", text.replace("$", "$$"))
             failed.append(bad.with_columns_seq(reason))
-        return made[[*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])]], failed
+        return columns_of(made, [*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])]), failed
 
     @cached_property
     def _finish(self) -> list[tuple[str, Compiled]]:

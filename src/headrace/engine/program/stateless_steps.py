@@ -15,7 +15,7 @@ from headrace.operators.changes import as_facts
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import Compiled
-from headrace.operators.frames import rows_where
+from headrace.operators.frames import columns_of, rows_where
 from headrace.operators.nulls import filled
 from headrace.operators.scoring import Scoring
 from headrace.plan.expressions import Typed
@@ -42,7 +42,7 @@ class Sieve:
     def run(self, frame: pl.DataFrame, time: EpochTime) -> StepOutcome:
         kept = _others(frame, (_TRUE,))
         made, bad = computed(frame, self._compiled, kept)
-        passed = rows_where(made[kept], filled(made.get_column(_TRUE), value=False))
+        passed = rows_where(columns_of(made, kept), filled(made.get_column(_TRUE), value=False))
         return StepOutcome(passed, made.height - passed.height, bad)
 
     @cached_property
@@ -61,7 +61,7 @@ class Project:
         order = [name for name, _ in self.columns]
         kept = [name for name in _others(frame, order) if name.startswith("_")]
         made, bad = computed(frame, self._compiled, kept)
-        return StepOutcome(made[[*order, *kept]], 0, bad)
+        return StepOutcome(columns_of(made, [*order, *kept]), 0, bad)
 
     @cached_property
     def _compiled(self) -> list[tuple[str, Compiled]]:

@@ -20,7 +20,7 @@ from headrace.operators.aggregates.functions import collected, countmin, counts,
 from headrace.operators.aggregates.functions import user_functions as own
 from headrace.operators.aggregates.numbered_groups import NumberedGroups, distinct, doubtful, groups_of
 from headrace.operators.changes import OP, TIME
-from headrace.operators.frames import rows_at, without
+from headrace.operators.frames import columns_of, rows_at, without
 
 ROWS = "_rows"
 # Why a result with records could not be computed; null where it was.
@@ -59,8 +59,8 @@ def merged_duplicates(
     columns = [*by, *(extra or {}), *accumulators(aggregates)]
     several = doubtful(parts, by) if additive(aggregates) else None
     if several is None:
-        return parts[columns] if distinct(parts, by) else merged(parts, by, aggregates, extra)
-    alone, others = parts[columns].filter(~several), parts.filter(several)
+        return columns_of(parts, columns) if distinct(parts, by) else merged(parts, by, aggregates, extra)
+    alone, others = columns_of(parts, columns).filter(~several), parts.filter(several)
     return alone if others.is_empty() else pl.concat([alone, merged(others, by, aggregates, extra)])
 
 
@@ -142,7 +142,7 @@ def _numbered(records: pl.DataFrame, groups: NumberedGroups, grouping: _Grouping
         if not values.null_count():
             ready[name] = pl.Series(groups.largest(values.to_numpy()), dtype=values.dtype)
             del named[name]
-    found = rows_at(records[list(grouping.by)], groups.first)
+    found = rows_at(columns_of(records, grouping.by), groups.first)
     if named:
         rest = (
             records.with_columns_seq(pl.Series(_NUMBER, groups.numbers))
@@ -158,7 +158,7 @@ def _condensed(groups: pl.DataFrame, grouping: _Grouping, *, raw: bool) -> pl.Da
         condense = FUNCTIONS[aggregate.function].condense
         if condense is not None:
             groups = condense(aggregate, groups, raw)
-    return groups[[*grouping.by, *grouping.extra, *accumulators(grouping.aggregates)]]
+    return columns_of(groups, [*grouping.by, *grouping.extra, *accumulators(grouping.aggregates)])
 
 
 FUNCTIONS: dict[str, Function] = {

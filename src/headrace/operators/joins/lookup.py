@@ -13,6 +13,7 @@ import polars as pl
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts
 from headrace.operators.contract import Arrived, Exported, Made, Outcome, Port, operator_of
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.frames import columns_of, rows_at, rows_where
 from headrace.operators.joins.entrances import AnyRecords, TableChanges
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.state.found_rows import distinct_keys
@@ -52,12 +53,12 @@ class TableCopy(OneState[KeyedState]):
         if records.is_empty():
             return Outcome()
         places, rows = self._rows_of(records)
-        results = [] if rows is None else [self._pairing.pairs(records[places], rows)]
+        results = [] if rows is None else [self._pairing.pairs(rows_at(records, places), rows)]
         alone = np.ones(records.height, dtype=bool)
         alone[places] = False
         unmatched = int(alone.sum())
         if self._spec.keeps_left:
-            results.append(self._pairing.left_alone(records.filter(alone)))
+            results.append(self._pairing.left_alone(rows_where(records, alone)))
             unmatched = 0
         counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
         return Outcome([added(part) for part in results if part.height], counts=counts)
@@ -80,14 +81,15 @@ class TableCopy(OneState[KeyedState]):
         """The places of records that have a row, and these rows in their order."""
         keyed = records.select_seq(self._pairing.keyed()).to_series().to_numpy()
         numbers = np.flatnonzero(keyed)
-        keys, of_record = distinct_keys(records[list(self._pairing.on)].filter(keyed))
+        keys, of_record = distinct_keys(rows_at(columns_of(records, self._pairing.on), numbers))
         located = self._state.locate(keys)
         if located.found is None:
             return numbers[:0], None
         at = np.full(keys.height, -1, dtype=np.int64)
         at[located.places] = np.arange(len(located.places))
         row = at[of_record]
-        return numbers[row >= 0], located.found[[*self._pairing.on, *(name for name, _ in self._pairing.right), TIME]][row[row >= 0]]
+        names = [*self._pairing.on, *(name for name, _ in self._pairing.right), TIME]
+        return numbers[row >= 0], rows_at(columns_of(located.found, names), row[row >= 0])
 
 
 @operator_of.register

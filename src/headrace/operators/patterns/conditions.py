@@ -12,6 +12,7 @@ import polars as pl
 from headrace.operators.changes import TIME
 from headrace.operators.expressions import REASON, Compiled
 from headrace.operators.expressions import compile as compiled_form
+from headrace.operators.frames import columns_of
 from headrace.plan.patterns.formulas import PREVIOUS, Formula, Value
 from headrace.plan.patterns.match import Pattern
 
@@ -81,7 +82,7 @@ class Conditions:
             total = pl.when(wrong.is_null()).then(total).otherwise(0)
             reasons = frame.select_seq(pl.when(pl.col("_match fresh")).then(wrong)).to_series()
         frame = frame.with_columns_seq(pl.when(pl.col("_match fresh")).then(total).otherwise(pl.col(BITS)).alias(BITS))
-        return frame[rows.columns], reasons
+        return columns_of(frame, rows.columns), reasons
 
     @cached_property
     def _conditions(self) -> list[tuple[int, Formula]]:

@@ -17,7 +17,7 @@ from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.frames import rows_at, rows_where
+from headrace.operators.frames import columns_of, rows_at, rows_where, without
 from headrace.operators.key_join import key_join
 from headrace.operators.nulls import filled, nulls_of
 from headrace.operators.patterns.conditions import ANCHORED, BITS, KEY, Conditions
@@ -132,12 +132,12 @@ class Matching(SeveralStates):
         bad = None
         if reasons is not None and reasons.null_count() < len(reasons):
             columns = (*self._spec.columns, PARTITION, OFFSET)
-            bad = frame[list(columns)].with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+            bad = columns_of(frame, columns).with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return Outcome([added(result) for result in results], bad=bad)
 
     def _gathered(self, released: pl.DataFrame | None, due: pl.DataFrame | None) -> tuple[pl.DataFrame, _KnownKeys]:
         """The rows of all keys that have new ones or whose time has expired, by key and in their order; and what is known of these keys."""
-        keys, numbers = distinct_keys(pl.concat([frame[self._by] for frame in (released, due) if frame is not None]))
+        keys, numbers = distinct_keys(pl.concat([columns_of(frame, self._by) for frame in (released, due) if frame is not None]))
         known, found = _KnownKeys.unknown(keys), None
         if self._cursors.size.rows:
             located = self._cursors.locate(keys)
@@ -159,7 +159,7 @@ class Matching(SeveralStates):
         # A lookup does not depend on the number of rows; with few, to look at all is quicker. Nulls are no key of a lookup.
         if self._kept.size.rows > _MANY and not any(known.get_column(name).null_count() for name in self._by):
             always = TimeSpan(np.full(known.height, -(2**61)), np.full(known.height, 2**61))
-            found = self._kept.find(known[self._by], always)
+            found = self._kept.find(columns_of(known, self._by), always)
             if found is None:
                 return None
             mine = found.rows.hstack([pl.Series(KEY, known.get_column(KEY).to_numpy()[found.places])])
@@ -168,8 +168,8 @@ class Matching(SeveralStates):
             kept = self._kept.between(-(2**62), 2**62)
             if kept is None:
                 return None
-            mine = key_join(kept, known[[*self._by, KEEP, KEY]], self._by, nulls_equal=True)
-            first, mine = mine.get_column(KEEP).to_numpy(), mine[[*kept.columns, KEY]]
+            mine = key_join(kept, columns_of(known, [*self._by, KEEP, KEY]), self._by, nulls_equal=True)
+            first, mine = mine.get_column(KEEP).to_numpy(), columns_of(mine, [*kept.columns, KEY])
         needed = mine.get_column(SERIAL).to_numpy() >= first
         return rows_where(mine, needed)
 
@@ -220,7 +220,7 @@ class Matching(SeveralStates):
         serials = rows.frame.get_column(SERIAL).to_numpy()
         new = np.flatnonzero(fresh & (np.arange(len(serials)) >= np.repeat(first, rows.ends - rows.begins)))
         if len(new):
-            self._kept.add(rows_at(rows.frame[[name for name in rows.frame.columns if name != KEY]], new))
+            self._kept.add(rows_at(without(rows.frame, KEY), new))
         last = len(serials) - 1
         wanted = opened | (lookback > 0)
         if self._spec.numbered:

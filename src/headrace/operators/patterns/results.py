@@ -12,7 +12,7 @@ from headrace.operators.aggregates.partials import FAULT
 from headrace.operators.changes import TIME
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.expressions.dtypes import dtype
-from headrace.operators.frames import rows_at
+from headrace.operators.frames import columns_of, rows_at
 from headrace.operators.patterns.matcher import Matcher, Matches
 from headrace.operators.patterns.rows import Paths
 from headrace.operators.patterns.values import Evaluator, Sights
@@ -50,7 +50,7 @@ class MatchResults:
             sights = self._matcher.sights(paths, numbers)
             shown = np.ones(sights.count, bool)
             evidence = _places(self._matcher, rows, paths)
-        found = [rows_at(rows[list(self._shown.columns)], sights.current), pl.DataFrame({TIME: moments})]
+        found = [rows_at(columns_of(rows, self._shown.columns), sights.current), pl.DataFrame({TIME: moments})]
         faults = []
         for name, evaluator, _ in self._measures:
             value, fault = evaluator.evaluate(rows, sights)
@@ -98,7 +98,7 @@ def _places(matcher: Matcher, rows: pl.DataFrame, paths: Paths) -> pl.Series:
     """The variable, partition and offset of every row of each path."""
     names = pa.array(matcher.automaton.variables, pa.string())
     variables = names.take(pa.array(matcher.variables[paths.places])) if len(paths.rows) else pa.array([], pa.string())
-    where = rows_at(rows[[PARTITION, OFFSET]], paths.rows)
+    where = rows_at(columns_of(rows, [PARTITION, OFFSET]), paths.rows)
     parts = [variables, where.get_column(PARTITION).to_arrow().cast(pa.int32()), where.get_column(OFFSET).to_arrow()]
     struct = pa.StructArray.from_arrays(parts, ["variable", "partition", "offset"])
     offsets = pa.array(np.concatenate([[0], np.cumsum(paths.sizes)]), pa.int32())

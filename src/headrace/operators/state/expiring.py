@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headrace.operators.event_time.epoch_time import BEGINNING
-from headrace.operators.frames import with_constant
+from headrace.operators.frames import columns_of, with_constant
 from headrace.operators.state.keyed import GONE, KeyedState, Located
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store
@@ -42,12 +42,12 @@ class ExpiringState(OneState[KeyedState]):
         """Write new versions of rows, and remove others; each key once in both."""
         parts = [with_constant(rows, GONE, False, pl.Boolean)]
         if gone.height:
-            parts.append(with_constant(gone[rows.columns], GONE, True, pl.Boolean))
+            parts.append(with_constant(columns_of(gone, rows.columns), GONE, True, pl.Boolean))
         over = self._expired()
         if over is not None:
-            known = pl.concat([rows[self._keys], gone[self._keys]])
+            known = pl.concat([columns_of(rows, self._keys), columns_of(gone, self._keys)])
             over = over.join(known, on=self._keys, how="anti", nulls_equal=True)
-            parts.append(with_constant(over[rows.columns], GONE, True, pl.Boolean))
+            parts.append(with_constant(columns_of(over, rows.columns), GONE, True, pl.Boolean))
         self._changed = True
         self._state.put(pl.concat(parts), store)
 

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
-from headrace.operators.frames import row_hashes, rows_at, rows_where, with_constant
+from headrace.operators.frames import columns_of, row_hashes, rows_at, rows_where, with_constant
 from headrace.operators.nulls import same_values
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.chunks import FAN_IN
@@ -304,7 +304,7 @@ class KeyedState:
         self._rows[serial] = _Rows.of(frame)
         if located is None:
             hashes = self._hashes(frame)
-            slots, _ = self._resolve(hashes, frame[self._keys], self._keys)
+            slots, _ = self._resolve(hashes, columns_of(frame, self._keys), self._keys)
         else:
             hashes, slots = located.hashes, located.slots
         old = self._index.replace(slots, hashes, np.arange(len(frame), dtype=np.int64) | (serial << ROW_BITS))
@@ -357,7 +357,7 @@ class KeyedState:
         taken = np.flatnonzero(rows >= 0)
         if not len(taken):
             return same, None
-        stored, wanted = self._gather(rows[taken], columns), keys[self._keys]
+        stored, wanted = self._gather(rows[taken], columns), columns_of(keys, self._keys)
         wanted = wanted if len(taken) == len(rows) else rows_at(wanted, taken)
         equal = np.ones(len(taken), dtype=bool)
         for name in self._keys:
@@ -371,7 +371,7 @@ class KeyedState:
         order = np.argsort(rows)
         ordered = rows[order]
         frames = ((self._rows[serial].frame, places) for serial, places in _by_run(ordered))
-        parts = [rows_at(frame if columns is None else frame[columns], places) for frame, places in frames]
+        parts = [rows_at(frame if columns is None else columns_of(frame, columns), places) for frame, places in frames]
         if np.array_equal(rows, ordered):
             return pl.concat(parts, rechunk=True)
         back = np.empty(len(rows), dtype=np.int64)
@@ -389,12 +389,12 @@ def _marked(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with their marks as the last column, so that those from elsewhere have the same order."""
     if GONE not in frame.columns:
         return with_constant(frame, GONE, False, pl.Boolean)
-    return frame if frame.columns[-1] == GONE else frame[[*(name for name in frame.columns if name != GONE), GONE]]
+    return frame if frame.columns[-1] == GONE else columns_of(frame, [*(name for name in frame.columns if name != GONE), GONE])
 
 
 def _unmarked(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows without their marks, which are the last column."""
-    return rows[rows.columns[:-1]]
+    return columns_of(rows, rows.columns[:-1])
 
 
 def _by_run(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

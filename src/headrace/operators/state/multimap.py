@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.changes import TIME
-from headrace.operators.frames import with_constant
+from headrace.operators.frames import columns_of, with_constant
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.persistent import OneState
@@ -53,7 +53,7 @@ class Multimap(OneState[KeyedState]):
         """Write rows, in place of those with their identity, and remove others; each identity once in both."""
         parts = [with_constant(rows, GONE, False, pl.Boolean)] if rows.height else []
         if gone.height:
-            parts.append(with_constant(gone[rows.columns], GONE, True, pl.Boolean))
+            parts.append(with_constant(columns_of(gone, rows.columns), GONE, True, pl.Boolean))
         if parts:
             self._state.put(pl.concat(parts), store)
 

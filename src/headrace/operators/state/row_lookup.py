@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headrace.operators.frames import row_hashes
+from headrace.operators.frames import columns_of, row_hashes
 from headrace.operators.nulls import filled, nulls_of
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -56,7 +56,7 @@ class RowLookup:
     """
 
     def __init__(self, frame: pl.DataFrame, keys: Sequence[str], order: str | None = None) -> None:
-        self._keys = frame[list(keys)]
+        self._keys = columns_of(frame, keys)
         hashes = key_hashes(frame, keys)
         moments = None if order is None else frame.get_column(order).to_numpy()
         self._rows = np.argsort(hashes, kind="stable") if moments is None else np.lexsort((moments, hashes))

@@ -13,7 +13,7 @@ from headrace.operators.contract import Arrived, Entered, Made, Outcome, operato
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.event_time.late import in_time
-from headrace.operators.frames import rows_at, rows_where
+from headrace.operators.frames import columns_of, rows_at, rows_where
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.found_rows import distinct_keys
@@ -40,7 +40,7 @@ class PreviousSpec:
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         """Records as they are. One behind the watermark is late: those after it have been processed."""
         records, late = in_time(records, time.before - self.lateness)
-        return Entered(records[[*self.columns, TIME]], records.height, late)
+        return Entered(columns_of(records, [*self.columns, TIME]), records.height, late)
 
     def closing(self, moment: int) -> int:
         return moment + 1
@@ -74,28 +74,28 @@ class Pairs(SeveralStates):
 
     def _paired(self, released: pl.DataFrame, store: Store) -> pl.DataFrame:
         """Records by key and time, with the columns of the previous ones."""
-        keys, numbers = distinct_keys(released[self._by])
+        keys, numbers = distinct_keys(columns_of(released, self._by))
         records, numbers = self._in_order(released, numbers)
         first = np.append(True, numbers[1:] != numbers[:-1])
         times = records.get_column(TIME).to_numpy()
         # The place of the previous record: among these, or behind them among the known ones.
         places = np.where(first, _NOWHERE, np.arange(-1, len(first) - 1))
-        earlier, moments = _named(records[self._taken], self._shown), times
+        earlier, moments = _named(columns_of(records, self._taken), self._shown), times
         located = self._last.locate(keys)
         if located.found is not None:
             known = np.full(keys.height, _NOWHERE)
             known[located.places] = len(first) + np.arange(len(located.places))
             places[first] = known[numbers[first]]
-            earlier = pl.concat([earlier, located.found[self._shown]], rechunk=True)
+            earlier = pl.concat([earlier, columns_of(located.found, self._shown)], rechunk=True)
             moments = np.append(times, located.found.get_column(_BEFORE).to_numpy())
         self._keep(rows_where(records, np.append(first[1:], True)), store)
         if self._spec.ttl is not None:
             places[times - moments[places] >= self._spec.ttl] = _NOWHERE
         found = earlier[pl.Series(places.astype(np.uint32)).set(pl.Series(places == _NOWHERE), None)]
-        return records[[*self._spec.columns, TIME]].hstack(found)
+        return columns_of(records, [*self._spec.columns, TIME]).hstack(found)
 
     def _keep(self, last: pl.DataFrame, store: Store) -> None:
-        self._last.put(_named(last[[*self._by, TIME, *self._taken]], [*self._by, _BEFORE, *self._shown]), store)
+        self._last.put(_named(columns_of(last, [*self._by, TIME, *self._taken]), [*self._by, _BEFORE, *self._shown]), store)
 
     def _in_order(self, records: pl.DataFrame, numbers: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
         """By key and time. Records of the same time have no order of their own: their contents decide, not their arrival."""
