@@ -159,9 +159,10 @@ class KeyedState:
         """The present rows of these keys in their order, and their places, so that `put` with the same keys need not find them again."""
         hashes = self._hashes(keys)
         slots, rows = self._resolve(hashes, keys)
-        places = np.flatnonzero(self._index.rows_at(slots) >= 0)
+        numbers = self._index.rows_at(slots)
+        places = np.flatnonzero(numbers >= 0)
         if rows is None or len(rows) < len(places):
-            rows = self._gather(self._index.rows_at(slots[places])) if len(places) else None
+            rows = self._gather(numbers[places]) if len(places) else None
         if rows is None:
             return Located(self._serial, hashes, slots, None, places)
         present = ~rows.get_column(GONE)
@@ -322,6 +323,8 @@ class KeyedState:
         slots = self._index.slots(hashes)
         same, rows = self._same(slots, keys, columns)
         pending = np.flatnonzero(~same)
+        if not len(pending) and (slots != ABSENT).all():
+            return slots, rows
         rows = None if len(pending) else rows
         # The first slot on the way of each key whose own key is gone: a new key takes it, otherwise each one that goes and returns would be
         # one step farther away each time.
