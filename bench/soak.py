@@ -26,7 +26,8 @@ import headrace as hr
 from headrace.jobs.start.run import JobRun
 from headrace.ops.servers.postgres import PostgresServer
 
-_LOOK = 0.05
+# In seconds: between two looks at the job, and between two at its memory and files, which take the driver's time.
+_LOOK, _SIZES = 0.05, 1.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def soaked(app: hr.App, size: Size, feed: Feed) -> tuple[list[Look], Feed]:
     thread = threading.Thread(target=work)
     looks: dict[int, Look] = {}
     began, started = None, time.monotonic()
+    megabytes, count, sized = 0.0, 0, -math.inf
     feed.start()
     thread.start()
     while thread.is_alive():
@@ -101,7 +103,9 @@ def soaked(app: hr.App, size: Size, feed: Feed) -> tuple[list[Look], Feed]:
         if seen is None or seen.epoch_seconds is None or seen.epoch in looks:
             continue
         began = seen.epoch if began is None else began
-        looks[seen.epoch] = Look(seen.epoch, seen.epoch_seconds, memory(), files(app.settings.home))
+        if time.monotonic() - sized > _SIZES:
+            megabytes, count, sized = memory(), files(app.settings.home), time.monotonic()
+        looks[seen.epoch] = Look(seen.epoch, seen.epoch_seconds, megabytes, count)
         if len(looks) % 100 == 0:
             print(f"epoch {seen.epoch:,}: {looks[seen.epoch]}", flush=True)
         if seen.epoch - began >= size.epochs + size.warming or time.monotonic() - started > size.seconds:
