@@ -156,9 +156,8 @@ class AsOfJoined(SeveralStates):
     def _moved(self, early: pl.DataFrame, final: pl.DataFrame) -> pl.Series:
         """Which final answers differ from the early ones."""
         moved = early.get_column(_FOUND) != final.get_column(_FOUND)
-        for name, kind in self._pairing.right:
-            one, two = early.get_column(name), final.get_column(name)
-            moved |= one.is_not_null() | two.is_not_null() if kind.is_nested() else one.ne_missing(two)
+        for name, _ in self._pairing.right:
+            moved |= early.get_column(name).ne_missing(final.get_column(name))
         return moved
 
     def _shown(self, answers: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_o
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.joins.entrances import LikeOthers, TableChanges
 from headrace.operators.joins.pairing import Pairing
+from headrace.operators.joins.unchanged import without_unchanged
 from headrace.operators.key_join import key_join
 from headrace.operators.state.multimap import Multimap
 from headrace.operators.state.persistent import SeveralStates
@@ -53,6 +54,8 @@ class _Change:
     keys: pl.DataFrame
     touched: pl.DataFrame
     """The identities of all rows that were said to change."""
+    retimed: bool = False
+    """Whether some rows that are added differ from what they were in nothing but their time."""
 
 
 class TablesJoined(SeveralStates):
@@ -62,6 +65,7 @@ class TablesJoined(SeveralStates):
         self._spec, self._pairing = spec, spec.pairing
         self._left = Multimap("left", spec.pairing.on, spec.left_identity)
         self._right = Multimap("right", spec.pairing.on, spec.right_identity)
+        self._identity = [*dict.fromkeys((*self._left.identity, *self._right.identity))]
         super().__init__(self._left, self._right)
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -83,6 +87,10 @@ class TablesJoined(SeveralStates):
             come += [self._pairing.right_alone(part) for part in began]
         self._write(self._left, left, store)
         self._write(self._right, right, store)
+        if gone and come and (left.retimed or right.retimed):
+            # The time of a result is the later one of its rows. Where that stays, nobody can see that the other has moved.
+            was, now, _ = without_unchanged(pl.concat(gone), pl.concat(come), self._identity)
+            gone, come = [was], [now]
         results = [*map(retracted, gone), *map(added, come)]
         lost = lost_left + lost_right
         return Outcome(results, counts={"out": -lost, "filtered": lost} if lost else {})
@@ -110,10 +118,10 @@ class TablesJoined(SeveralStates):
         come = changes.filter(pl.col(OP) == ADD).drop(OP)
         found = state.same(changes)
         gone = come.clear() if found is None else found.select_seq(come.columns)
-        gone, come = _without_equal(gone, come, state.identity)
+        gone, come, retimed = without_unchanged(gone, come, state.identity)
         keys = pl.concat([gone.select_seq(self._pairing.on), come.select_seq(self._pairing.on)]).unique()
         touched = pl.concat([gone.select_seq(state.identity), come.select_seq(state.identity)]).unique()
-        return _Change(gone, come, keys, touched), lost
+        return _Change(gone, come, keys, touched, retimed), lost
 
     def _kept(self, state: Multimap, keys: pl.DataFrame, change: _Change) -> pl.DataFrame:
         """The rows of keys that an epoch does not change."""
@@ -157,16 +165,6 @@ class TablesJoined(SeveralStates):
                 if numbers.height:
                     found.append(self._pairing.pairs(left[numbers.get_column(_PLACE)], right[numbers.get_column(_OTHER)]))
         return found
-
-
-def _without_equal(gone: pl.DataFrame, come: pl.DataFrame, identity: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows that go and come, without those that come as they were."""
-    if gone.is_empty() or any(kind.is_nested() for kind in gone.dtypes):
-        return gone, come
-    same = gone.join(come, on=gone.columns, how="semi", nulls_equal=True).select_seq(identity)
-    if same.is_empty():
-        return gone, come
-    return gone.join(same, on=identity, how="anti", nulls_equal=True), come.join(same, on=identity, how="anti", nulls_equal=True)
 
 
 def _own(side: Node, on: tuple[str, ...]) -> tuple[str, ...]:
