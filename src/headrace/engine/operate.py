@@ -15,7 +15,7 @@ from headrace.engine.route import Result, Router
 from headrace.engine.side_topics import why_late
 from headrace.engine.suspects import Suspects
 from headrace.operators.changes import ADD, OP, RETRACT, TIME
-from headrace.operators.contract import ONLY, START, Arrived, Outcome, Stateful, Tabular
+from headrace.operators.contract import ONLY, Arrived, Outcome, Stateful, Tabular
 from headrace.operators.state.store import Store
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _put_aside(router: Router, place: OperatorShard, outcome: Outcome, suspects:
     name, counts = place.operator, router.result.accounting
     if outcome.late is not None:
         for stream, late in suspects.judged(outcome.late):
-            counts.explain(name, late_reason=why_late(late.item(0, START), router.time.before))
+            counts.explain(name, late_reason=why_late(late.head(1), router.time.before).item())
             for packet in Provenance(router.program.origins[stream]).late(name, late, router.time.before, place.shard):
                 router.put_aside(name, packet)
     if outcome.bad is not None:

@@ -9,7 +9,6 @@ import polars as pl
 from headrace.engine.packet import Packet
 from headrace.engine.side_topics import PROBLEM, RECORD, dead_letters, late_records, undecoded
 from headrace.operators.columns import OFFSET, PARTITION, ROW
-from headrace.operators.contract import START, STOP
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.plan.reserved import reserved
@@ -69,7 +68,7 @@ class Provenance:
             original = (
                 late.select_seq(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else late.select_seq(_resembling(self.origin, late))
             )
-        return [Packet(late_topic(self.origin.name), shard, late_records(original, late.select_seq(START, STOP), step, watermark))]
+        return [Packet(late_topic(self.origin.name), shard, late_records(original, late, step, watermark))]
 
     def dead(self, step: str, bad: pl.DataFrame) -> Packet:
         """Bad records for the dead letters of their stream, with the reason and the place they came from."""

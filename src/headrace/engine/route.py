@@ -20,7 +20,7 @@ from headrace.engine.provenance import Provenance
 from headrace.engine.side_topics import why_late
 from headrace.engine.suspects import suspected
 from headrace.operators.changes import ADD, OP, TIME
-from headrace.operators.contract import ONLY, START
+from headrace.operators.contract import ONLY
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
 from headrace.operators.expressions import REASON
 from headrace.operators.frames import columns_of
@@ -109,7 +109,7 @@ class Router:
         self.result.accounting.add(name, partly_late=entered.partly_late)
         self.dead(name, entered.bad)
         if entered.late is not None:
-            self.result.accounting.explain(name, late_reason=why_late(entered.late.item(0, START), self.time.before))
+            self.result.accounting.explain(name, late_reason=why_late(entered.late.head(1), self.time.before).item())
             for packet in self.came.late(name, entered.late, self.time.before, 0):
                 self.put_aside(name, packet)
         if operator.colocated_with:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from headrace.operators.columns import OFFSET, PARTITION
+from headrace.operators.contract import LATE_BECAUSE, START, STOP
 from headrace.operators.event_time.epoch_time import END
 from headrace.plan.side_streams import late_names
 from headrace.schema.legible import as_json
@@ -13,27 +14,28 @@ from headrace.schema.legible import as_json
 PROBLEM, RECORD = "_problem", "_record"
 
 
-def late_records(original: pl.DataFrame, window: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
-    """Records as they arrived, with the step they were late for, the reason, the watermark then, and the window they missed.
-
-    Where records have no known window of their own, the reason is that the watermark has passed them.
-    """
+def late_records(original: pl.DataFrame, late: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
+    """Records as they arrived, with the step they were late for, the reason, the watermark then, and the window they missed."""
     moment = pl.Datetime("us", "UTC")
-    without, within = (pl.lit(why_late(start, watermark)) for start in (None, 0))
-    reason = pl.when(pl.nth(0).is_null()).then(without).otherwise(within)
+    reason = why_late(late, watermark)
     if watermark is not None and watermark >= END:
         # A calendar has no such moment.
         watermark = None
     mark = pl.lit(watermark, pl.Int64).cast(moment).alias("watermark")
-    said = window.select_seq(pl.lit(step).alias("step"), reason.alias("reason"), mark, pl.all().cast(moment))
+    window = (pl.col(name).cast(moment) for name in (START, STOP))
+    said = late.select_seq(pl.lit(step).alias("step"), reason.alias("reason"), mark, *window)
     return original.hstack(said.rename(dict(zip(said.columns, late_names(original.columns), strict=True))))
 
 
-def why_late(start: int | None, watermark: int | None) -> str:
-    """The reason why a record is late: by the start of the window that it missed, if that is known, and the watermark then."""
+def why_late(late: pl.DataFrame, watermark: int | None) -> pl.Series:
+    """The reason why each record is late: the one it has, or by whether the window that it missed is known; and the watermark then."""
+    passed, closed = pl.lit("the watermark has passed the record"), pl.lit("every window of the record is closed")
+    reason = pl.when(pl.col(START).is_null()).then(passed).otherwise(closed)
     if watermark is not None and watermark >= END:
-        return "the input was said to have ended"
-    return "the watermark has passed the record" if start is None else "every window of the record is closed"
+        reason = pl.repeat("the input was said to have ended", pl.len())
+    elif LATE_BECAUSE in late.columns:
+        reason = pl.col(LATE_BECAUSE)
+    return late.select_seq(reason.alias("reason")).to_series()
 
 
 def dead_letters(original: pl.DataFrame, places: pl.DataFrame, step: str, reasons: pl.Series) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.columns import OFFSET, PARTITION
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
+from headrace.operators.contract import LATE_BECAUSE, START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
 from headrace.operators.event_time.arrival_order import by_key_as_they_came, placed
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.late import in_time
@@ -40,15 +40,18 @@ class Questions:
     columns: tuple[str, ...]
     moment: str
     reach: int
+    late_because: str
 
     def enter(self, records: pl.DataFrame, time: EpochTime) -> Entered:
         moment = records.get_column(self.moment).dt.epoch("us")
         is_late = (moment < time.before - self.reach).fill_null(False)
         # A record without a moment has no version: it need not wait.
         rows = records.select_seq(*self.columns, TIME, moment.fill_null(BEGINNING).alias(_AT)).filter(~is_late)
+        return Entered(rows, rows.height, self._late(records.filter(is_late)) if is_late.any() else None)
+
+    def _late(self, records: pl.DataFrame) -> pl.DataFrame:
         unknown = pl.lit(None, pl.Int64)
-        late = records.filter(is_late).with_columns_seq(unknown.alias(START), unknown.alias(STOP)) if is_late.any() else None
-        return Entered(rows, rows.height, late)
+        return records.with_columns_seq(unknown.alias(START), unknown.alias(STOP), pl.lit(self.late_because).alias(LATE_BECAUSE))
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,7 @@ def _(node: AsOfJoin) -> Made:
     lateness = microseconds(sides.right.lateness)
     ttl = None if node.table.expires_after is None else microseconds(node.table.expires_after)
     ports = {
-        LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, reach)),
+        LEFT: Port(Questions(sides.left_on, tuple(sides.left.columns.names), node.moment, reach, node.late_because)),
         RIGHT: Port(NewVersions(sides.right_on, tuple(sides.right.columns.names), lateness)),
     }
     return Made(AsOfSpec(Pairing.of(sides), sides.keeps_left, reach, ttl, lateness, bool(node.early)), ports)

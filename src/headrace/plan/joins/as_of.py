@@ -89,6 +89,12 @@ class AsOfJoin(Join):
         return self.history + self.sides.left.lateness
 
     @property
+    def late_because(self) -> str:
+        """Why a record is late whose moment is beyond the reach."""
+        kept = f"are no longer kept (history of {spelled(self.history)})"
+        return f"the versions of {self.table.name!r} at its {self.moment!r} {kept}: give as_of() a longer history"
+
+    @property
     def keys(self) -> tuple[str, ...]:
         return self.early or self.sides.left.keys
 
