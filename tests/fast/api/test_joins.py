@@ -172,6 +172,21 @@ def test_columns_of_the_right_follow_with_a_suffix_where_a_name_is_taken() -> No
     assert mapped.node.keys == ("id", "id_other")
 
 
+def test_a_name_that_differs_in_case_only_is_taken() -> None:
+    app = Declaration("cases")
+    timed: dict[str, Any] = {"time": "at", "watermark": hr.bounded("10s", idle="1 minute")}
+    left = app.stream("left", "id int, Page string, at timestamp", **timed)
+    right = app.stream("right", "id int, page string, PAGE_RIGHT string, at timestamp", **timed)
+    joined = left.join_within(right.select("id, page, at"), on="id", within="1s")
+    assert joined.columns.names == ["id", "Page", "at", "page_right", "at_right"]
+    assert joined.where("page = PAGE_right").columns.names == joined.columns.names
+    with pytest.raises(PlanError, match="has two columns 'page_right' and 'PAGE_RIGHT'") as refused:
+        left.join_within(right, on="id", within="1s")
+    assert "give another suffix= than '_right'" in (refused.value.hint or "")
+    with pytest.raises(PlanError, match="has 'PAGE', which is taken"):
+        left.lookup(rows_of, on="id", returns="PAGE string")
+
+
 @pytest.mark.parametrize(("how", "keys"), [("inner", ("n",)), ("left", ("n",)), ("right", ("n", "id")), ("full", ("n", "id"))])
 def test_the_key_of_joined_tables_is_no_longer_than_it_must_be(how: str, keys: tuple[str, ...]) -> None:
     shop = Shop()

@@ -89,8 +89,10 @@ def _pairs(after: StepPlace, on: On) -> tuple[tuple[str, str], ...]:
 
 
 def _refuse_names(after: StepPlace, on: tuple[tuple[str, str], ...], returns: pa.Schema) -> None:
+    # Expressions do not distinguish upper from lower case.
+    taken, own = {name.lower() for name in after.columns.names}, [name.lower() for name in returns.names]
     for name in returns.names:
-        if name in after.columns.names or name in [there for _, there in on] or returns.names.count(name) > 1:
+        if name.lower() in taken or name in [there for _, there in on] or own.count(name.lower()) > 1:
             raise after.refused(
                 f"returns= of the lookup of {after.node.name!r} has {name!r}, which is taken",
                 why="a result has the columns of the record, and those of the answer without its key",

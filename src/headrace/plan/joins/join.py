@@ -52,8 +52,9 @@ class Sides:
     def shown(self) -> dict[str, str]:
         """The name in the result of each right column; those that must be equal have that of the left one."""
         equal = {right: left for left, right in self.on}
-        taken = set(self.left.columns.names)
-        return {name: equal.get(name) or (f"{name}{self.suffix}" if name in taken else name) for name in self.right.columns.names}
+        # Expressions do not distinguish upper from lower case.
+        taken = {name.lower() for name in self.left.columns.names}
+        return {name: equal.get(name) or (f"{name}{self.suffix}" if name.lower() in taken else name) for name in self.right.columns.names}
 
     @property
     def columns(self) -> pa.Schema:
@@ -82,10 +83,10 @@ class Join(Node):
     def __post_init__(self) -> None:
         if not isinstance(self.sides.suffix, str):
             raise PlanError(f"suffix={self.sides.suffix!r} of {self.said} is not text", hint='suffix="_right"', where=self.where)
-        twice = next((name for name in self.columns.names if self.columns.names.count(name) > 1), None)
-        if twice is not None:
+        twice = self._twice()
+        if twice:
             raise PlanError(
-                f"{self.said} has two columns {twice!r}",
+                f"{self.said} has two columns {' and '.join(map(repr, twice))}",
                 hint=f"give another suffix= than {self.sides.suffix!r}, or rename one: select(...) with as",
                 where=self.where,
             )
@@ -105,6 +106,17 @@ class Join(Node):
     @property
     def gathers(self) -> bool:
         return True
+
+    def _twice(self) -> tuple[str, ...]:
+        """The names of two columns that are one name in an expression, of which one was renamed or both sides have one."""
+        sides = self.sides
+        right = {name: shown for name, shown in sides.shown.items() if name not in sides.right_on}
+        for name, shown in right.items():
+            others = [other for one, other in right.items() if one != name and (name != shown or one != other)]
+            same = next((other for other in (*sides.left.columns.names, *others) if other.lower() == shown.lower()), None)
+            if same is not None:
+                return tuple(dict.fromkeys((shown, same)))
+        return ()
 
     def refuse_hows(self, known: Sequence[str]) -> None:
         """A kind of join that this one cannot be."""
