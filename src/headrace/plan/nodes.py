@@ -451,6 +451,15 @@ def facts_first(node: Node) -> str:
     return f"{mode}take the changes as facts first: .to_stream()"
 
 
+def timed_first(node: Node) -> str:
+    """How a node gets event time and a watermark, in words."""
+    tables = [source for source in upstream(node) if isinstance(source, Source) and getattr(source.connector, "table_by", ())]
+    if not tables:
+        return 'declare the stream with time= and watermark=hr.bounded("30 seconds")'
+    declared = f'app.stream({tables[0].name!r}, ..., time=, watermark=hr.bounded("30 seconds"), source=...), then .to_table(key)'
+    return f"app.table has no event time; read the topic as a stream: {declared}"
+
+
 def upstream(node: Node) -> Iterator[Node]:
     """A node and all before it, inputs first."""
     for before in node.inputs:

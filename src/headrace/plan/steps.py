@@ -185,8 +185,10 @@ class Union(Node):
 
     @property
     def keeps_key(self) -> str:
+        facts = next((node for node in self.streams if not node.changes), None)
+        tables = "" if facts is None else f"make {facts.name!r} a table, too: .to_table(key). Then "
         return (
-            "give the tables the same key, and each another constant, which becomes a part of it: "
+            f"{tables}give the tables the same key, and each another constant, which becomes a part of it: "
             """one.with_columns(origin="'one'").union(two.with_columns(origin="'two'"))"""
         )
 

@@ -133,6 +133,66 @@ def test_a_join_that_cannot_be_right_is_refused(fact: str, remedy: str, declare:
     assert __file__ in (refused.value.where or "")
 
 
+def timed_users(shop: Shop) -> Stream:
+    """The rows of `users`, as their hint says."""
+    timed: dict[str, Any] = {"time": "at", "watermark": hr.bounded("30 seconds", idle="1 minute")}
+    return shop.app.stream("timed_users", "id int, product string, at timestamp", source=KAFKA, **timed)
+
+
+def with_itself(table: Any) -> Any:
+    return table.join(table, on="id")
+
+
+TIMED = "app.stream('users', ..., time=, watermark=hr.bounded(\"30 seconds\"), source=...)"
+# Joins of a table that has no event time: a part of the hint, and the join when it is followed.
+UNTIMED: dict[str, tuple[Callable[[Shop], Any], str, Callable[[Shop], Any]]] = {
+    "two tables without a ttl": (
+        lambda s: s.users.join(s.users, on="id"),
+        "ttl=None",
+        lambda s: s.users.join(s.users, on="id", ttl=None),
+    ),
+    "two tables with a ttl": (
+        lambda s: s.users.join(s.users, on="id"),
+        TIMED,
+        lambda s: with_itself(timed_users(s).to_table("id", ttl="30 days")),
+    ),
+    "within a time": (
+        lambda s: s.orders.join_within(s.users, on="id", within="1s"),
+        "stream.join(table, on=...)",
+        lambda s: s.orders.join(s.users, on="id"),
+    ),
+    "changes within a time": (
+        lambda s: s.orders.join_within(s.users.to_stream(), on="id", within="1s"),
+        TIMED,
+        lambda s: s.orders.join_within(timed_users(s), on="id", within="1s"),
+    ),
+    "as of a time": (
+        lambda s: s.orders.join(s.users.as_of("at", history="1 day"), on="id"),
+        TIMED + ", then .to_table(key)",
+        lambda s: s.orders.join(timed_users(s).to_table("id").as_of("at", history="1 day"), on="id"),
+    ),
+    "a union of a stream and a table": (
+        lambda s: s.untimed.with_columns(id="1").select("id, product").union(s.users).join(s.users, on="id", ttl=None),
+        "make 'untimed.with_columns.select' a table, too",
+        lambda s: (
+            s.untimed.with_columns(id="1").select("id, product, 'one' as origin").to_table("id")
+            .union(s.users.with_columns(origin="'two'")).join(s.users, on="id", ttl=None)
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNTIMED)
+def test_the_hint_of_a_join_of_a_table_without_event_time_is_accepted_when_it_is_followed(case: str) -> None:
+    refused, said, followed = UNTIMED[case]
+    with pytest.raises(PlanError) as error:
+        refused(Shop())
+    assert said in (error.value.hint or "")
+    shop = Shop()
+    shop.app.sink(followed(shop), hr.log("out"))
+    assert shop.app.plan().sources
+
+
 # Results that change, and what the hint says to leave out: nothing where the results change without it, too.
 CHANGING: dict[str, tuple[Callable[[Shop], Any], str]] = {
     "until": (lambda s: s.counted().emit(until="1 hour"), "leave out until= of 'clicks.window'"),

@@ -12,7 +12,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.joins.lookup import refuse_another_key
-from headrace.plan.nodes import Node, StateSummary, facts_first
+from headrace.plan.nodes import Node, StateSummary, facts_first, timed_first
 
 # A record is corrected when the watermark is behind the moment by this much.
 _TICK = timedelta(microseconds=1)
@@ -41,7 +41,7 @@ class AsOfJoin(Join):
             raise PlanError(
                 f"{self.said} as of a time: {untimed.name!r} has no watermark",
                 why="whether an earlier version may still come would never be known",
-                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
+                hint=timed_first(untimed),
                 where=self.where,
             )
         changing = self.sides.left if self.sides.left.changes or self.sides.left.restates else None

@@ -9,7 +9,7 @@ from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.expressions import Typed
 from headrace.plan.joins.join import INNER, KINDS, LEFT, Join
-from headrace.plan.nodes import Node, StateSummary, facts_first
+from headrace.plan.nodes import Node, StateSummary, facts_first, timed_first
 
 ALL_MATCHES, FIRST, LAST = "all", "first", "last"
 
@@ -108,7 +108,7 @@ class IntervalJoin(Join):
             raise PlanError(
                 f"{self.said}: {untimed.name!r} has no watermark",
                 why="rows that wait for a match could never be removed",
-                hint='declare the stream with time= and watermark=hr.bounded("30 seconds")',
+                hint="join a stream with the rows of the table: stream.join(table, on=...)" if untimed.changes else timed_first(untimed),
                 where=self.where,
             )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import KINDS, Join
-from headrace.plan.nodes import Node, StateSummary
+from headrace.plan.nodes import Node, StateSummary, timed_first
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TableJoin(Join):
             raise PlanError(
                 f"{self.said} has no ttl, and rows of {endless.name!r} are kept forever",
                 why="its state would grow with every new key, forever",
-                hint='bound the table: .to_table(key, ttl="30 days"), or spell out ttl=None if the keys are few',
+                hint=f"{_bounded(endless)}, or spell out ttl=None if the keys are few",
                 where=self.where,
             )
 
@@ -74,6 +74,12 @@ class TableJoin(Join):
 def is_table(node: Node) -> bool:
     """Whether rows of a node are replaced and retracted by its key."""
     return node.changes and bool(node.keys)
+
+
+def _bounded(node: Node) -> str:
+    """How rows of a table leave after some time, in words."""
+    bound = 'bound the table: .to_table(key, ttl="30 days")'
+    return bound if node.watermarked else f"{bound}, for which {timed_first(node)}"
 
 
 def _expires(node: Node) -> bool:
