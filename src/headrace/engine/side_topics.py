@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from headrace.operators.columns import OFFSET, PARTITION
-from headrace.operators.contract import LATE_BECAUSE, START, STOP
+from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import END
+from headrace.operators.expressions import REASON
 from headrace.plan.side_streams import late_names
 from headrace.schema.legible import as_json
 
@@ -33,8 +34,8 @@ def why_late(late: pl.DataFrame, watermark: int | None) -> pl.Series:
     reason = pl.when(pl.col(START).is_null()).then(passed).otherwise(closed)
     if watermark is not None and watermark >= END:
         reason = pl.repeat("the input was said to have ended", pl.len())
-    elif LATE_BECAUSE in late.columns:
-        reason = pl.col(LATE_BECAUSE)
+    elif REASON in late.columns:
+        reason = pl.col(REASON)
     return late.select_seq(reason.alias("reason")).to_series()
 
 

@@ -19,15 +19,13 @@ from headrace.plan.nodes import Node
 
 # The window of a record: the one that a late record missed, or that of a result.
 START, STOP = "_start", "_end"
-# The reason why a record is late, where it is neither its window nor that the watermark has passed it.
-LATE_BECAUSE = "_late_because"
 
 
 @dataclass(frozen=True)
 class Entered:
     """A batch before the shuffle: rows for the state, which stand for `accepted` records.
 
-    `late` records have the window they missed (`_start`, `_end`), and may have the reason. `suspects` may be late, which only the state can
+    `late` records have the window they missed (`_start`, `_end`), and maybe a `_reason`. `suspects` may be late, which only the state can
     tell: they travel with their originals. `bad` ones have their `_reason`. `partly_late` of the accepted ones missed some windows.
     """
 

@@ -14,10 +14,11 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.columns import OFFSET, PARTITION
-from headrace.operators.contract import LATE_BECAUSE, START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
 from headrace.operators.event_time.arrival_order import by_key_as_they_came, placed
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.expressions import REASON
 from headrace.operators.joins.pairing import Pairing
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
@@ -51,7 +52,7 @@ class Questions:
 
     def _late(self, records: pl.DataFrame) -> pl.DataFrame:
         unknown = pl.lit(None, pl.Int64)
-        return records.with_columns_seq(unknown.alias(START), unknown.alias(STOP), pl.lit(self.late_because).alias(LATE_BECAUSE))
+        return records.with_columns_seq(unknown.alias(START), unknown.alias(STOP), pl.lit(self.late_because).alias(REASON))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from headrace.operators.changes import TIME
 from headrace.operators.key_join import key_join
 from headrace.operators.nulls import same_values
 
-_GONE, _COME = "_gone", "_back"
+_GONE, _OTHER = "_gone", "_other"
 
 
 class Changed(NamedTuple):
@@ -36,8 +36,8 @@ def without_unchanged(gone: pl.DataFrame, come: pl.DataFrame, identity: Sequence
     if gone.is_empty() or come.is_empty():
         return Changed(gone, come)
     names = list(identity)
-    found = key_join(gone[names].with_row_index(_GONE), come[names].with_row_index(_COME), names, nulls_equal=True)
-    one, two = found.get_column(_GONE).to_numpy(), found.get_column(_COME).to_numpy()
+    found = key_join(gone[names].with_row_index(_GONE), come[names].with_row_index(_OTHER), names, nulls_equal=True)
+    one, two = found.get_column(_GONE).to_numpy(), found.get_column(_OTHER).to_numpy()
     before, after = gone[one], come[two]
     alike = np.ones(len(one), dtype=bool)
     for name in gone.columns:
