@@ -319,6 +319,11 @@ class Node:
         return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _NO_PART}
 
     @property
+    def result_parts(self) -> dict[str, Any]:
+        """What its results depend on and its state does not, by name; a change of one of these counts from then on."""
+        return {}
+
+    @property
     def snapshots(self) -> bool:
         """Whether its state has all its live rows, so that they can be emitted again for a new output."""
         return False

@@ -287,12 +287,5 @@ def _rows(frame: pl.DataFrame) -> SearchRows:
 
 @operator_of.register
 def _(node: Match) -> Made:
-    names = {name.lower(): name for name in node.input.columns.names}
-    formulas = [*(one for _, one in node.pattern.define), *(one for _, one in node.measures)]
-    formulas += [] if node.pattern.where is None else [node.pattern.where]
-    read = {*node.order, *(names[name.lower()] for formula in formulas for name in formula.columns)}
-    wanted = (
-        node.input.columns.names if node.rows == ALL else [name for name in node.input.columns.names if name in read or name in node.by]
-    )
     shown = Shown(tuple(node.input.columns.names) if node.rows == ALL else node.by, node.measures, node.rows)
-    return single(MatchSpec(node.by, tuple(wanted), node.pattern, node.after, shown, microseconds(node.input.lateness), node.order))
+    return single(MatchSpec(node.by, node.kept, node.pattern, node.after, shown, microseconds(node.input.lateness), node.order))

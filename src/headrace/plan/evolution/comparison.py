@@ -6,12 +6,13 @@ give the results of a run from the beginning is refused, or its difference is an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headrace.plan.evolution.described import CODE, Described, OutputIdentity, StepIdentity
 from headrace.plan.evolution.fingerprints import COLUMNS, READS
+from headrace.plan.nodes import TUNABLE
 
 KEEP, NEW, DROP, REBUILD = "keep", "new", "drop", "rebuild"
 SAME, CHANGED, REFUSED = "same", "changed", "refused"
@@ -126,10 +127,10 @@ class _Comparison:
         former = next((one for one in self._before.steps if self._is_former(one, step)), None)
         if former is None:
             return Decision("step", step.addresses[0], REBUILD, "it is new: its state would lack everything that was read so far")
-        parts = [_WORDS.get(part, part) for part in {**former.parts, **step.parts} if former.parts.get(part) != step.parts.get(part)]
+        parts = _differences(former.parts, step.parts)
         added = [text for name, text in step.aggregates.items() if name not in former.aggregates]
         gone = [text for name, text in former.aggregates.items() if name not in step.aggregates]
-        why = [f"{', '.join(parts)} changed"] if parts else []
+        why = list(parts)
         why += [f"{', '.join(added)} is new: its state would lack everything that was read so far"] if added and not parts else []
         why += [f"{', '.join(gone)} cannot be dropped where records are kept one by one"] if gone and not added and not parts else []
         return Decision("step", step.addresses[0], REBUILD, "; ".join(why))
@@ -147,6 +148,9 @@ class _Comparison:
             if name == CODE:
                 why.append("the code of a function changed")
                 differs = "results of the earlier code stay"
+            elif name not in TUNABLE:
+                why.append(f"{name} changed")
+                differs = "earlier results stay as they are"
             else:
                 why.append(f"{name} {before.tunable.get(name)} is now {value}")
                 differs = f"rows that expired by the former {name} do not come back, and the others are there"
@@ -220,6 +224,21 @@ def _covers(before: StepIdentity, after: StepIdentity) -> bool:
     if dict(before.parts) != dict(after.parts):
         return False
     return set(after.aggregates) <= set(before.aggregates) if after.sheds else set(after.aggregates) == set(before.aggregates)
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The parts of a step that differ, in words: those that changed, are new, or are gone."""
+    changed = [part for part in before if part in after and before[part] != after[part]]
+    new, gone = ([], []) if before["kind"] != after["kind"] else (after.keys() - before.keys(), before.keys() - after.keys())
+    found = []
+    for parts, became in ((changed, "changed"), (sorted(new), "new"), (sorted(gone), "gone")):
+        said = ", ".join(_WORDS.get(part, part) for part in parts)
+        found += [f"{said} {became if became == 'changed' else f'{_be(parts)} {became}'}"] if said else []
+    return found
+
+
+def _be(parts: Collection[str]) -> str:
+    return "is" if len(parts) == 1 else "are"
 
 
 def _left(output: OutputIdentity) -> str:

@@ -102,6 +102,7 @@ def _step(node: Node, prints: Fingerprints, addresses: tuple[str, ...]) -> StepI
     tunable = {name: _spelled(getattr(node, name)) for name in TUNABLE if hasattr(node, name)}
     code = prints.code(node)
     tunable |= {CODE: code} if code else {}
+    tunable |= {name: digest(part) for name, part in node.result_parts.items()}
     calls = {call.placeholder: str(call) for call in node.aggregates}
     # Records that wait one by one are in an order that all their arguments decide.
     return StepIdentity(node.name, addresses, node.does, prints.state(node), tunable, calls, bool(calls) and not node.gathers)

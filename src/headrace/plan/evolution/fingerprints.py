@@ -27,10 +27,8 @@ class Fingerprints:
         if node.name not in self._known:
             results = sorted(canonical([result.name, result.expression]) for result in node.results)
             aggregates = sorted(call.placeholder for call in node.aggregates)
-            kind = type(node).__name__
-            self._known[node.name] = digest(
-                kind, self.state(node), {name: getattr(node, name, None) for name in TUNABLE}, results, aggregates
-            )
+            kind, tunable = type(node).__name__, {name: getattr(node, name, None) for name in TUNABLE}
+            self._known[node.name] = digest(kind, self.state(node), tunable, results, aggregates, node.result_parts)
         return self._known[node.name]
 
     def state(self, node: Node) -> dict[str, str]:

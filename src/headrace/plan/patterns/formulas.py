@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -71,6 +72,18 @@ class Formula:
     @property
     def words(self) -> str:
         return " ".join(self.text.split())
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What it computes, whatever its blanks and case."""
+        return (
+            self.typed,
+            *((value.kind, value.variable, value.row, value.offset, _content(value.call), value.whole) for value in self.values),
+        )
+
+
+def _content(call: AggregateCall | None) -> tuple[Any, ...] | None:
+    return None if call is None else (call.function, call.arguments, call.filter, call.type, call.options, call.own)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.nodes import FactsOnly, KeyedStep, StateSummary
-from headrace.plan.patterns.formulas import Formula
-from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
+from headrace.plan.patterns.formulas import NUMBER, Formula
+from headrace.plan.patterns.misplaced import refuse_misplaced
+from headrace.plan.patterns.parts import Absent, Beginning, PatternPart, Variable
 
 PAST_LAST, NEXT_ROW, TO_FIRST, TO_LAST = "past last row", "next row", "first", "last"
 ONE, ALL = "one", "all"
@@ -82,8 +84,57 @@ class Match(KeyedStep):
     """The columns that decide among records of one time, before partition and offset do."""
 
     def __post_init__(self) -> None:
-        for refuse in (self._refuse_no_key, self._refuse_no_time, self._refuse_misplaced):
-            refuse()
+        self._refuse_no_key()
+        self._refuse_no_time()
+        refuse_misplaced(self.pattern.root, self.pattern.text, self.where, relaxed=self.pattern.relaxed)
+
+    @property
+    def formulas(self) -> tuple[Formula, ...]:
+        """The conditions of variables, the measures and `where`."""
+        where = () if self.pattern.where is None else (self.pattern.where,)
+        return (*(one for _, one in self.pattern.define), *(one for _, one in self.measures), *where)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns of rows that it keeps: all that it shows or reads."""
+        names = self.input.columns.names
+        if self.rows == ALL:
+            return tuple(names)
+        read = {name.lower() for formula in self.formulas for name in formula.columns} | {name.lower() for name in (*self.by, *self.order)}
+        return tuple(name for name in names if name.lower() in read)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it counts the matches of each key."""
+        return any(value.kind == NUMBER for _, formula in self.measures for value in formula.values)
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        pattern = self.pattern
+        parts: dict[str, Any] = {
+            "by": self.by, "the pattern": pattern.root, "skip": pattern.relaxed, "within": pattern.within,
+            "after": [self.after.kind, self.after.variable], "order": self.order,
+        }  # fmt: skip
+        parts |= {f"the condition of {name}": formula.content for name, formula in pattern.define}
+        parts |= {f"column {name} of the rows it keeps": True for name in self.kept}
+        parts |= {"the count of matches for match_number()": True} if self.numbered else {}
+        if not self._searches_apart:
+            parts["where (it decides where the next match begins)"] = self._where
+        return parts
+
+    @property
+    def result_parts(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {"measures": [[name, formula.content] for name, formula in self.measures], "rows": self.rows}
+        return parts | {"where": self._where} if self._searches_apart else parts
+
+    @property
+    def _searches_apart(self) -> bool:
+        """Whether no search depends on earlier matches: another `where` judges those that are open as it would from the beginning."""
+        return self.after.kind == NEXT_ROW and not self.numbered
+
+    @property
+    def _where(self) -> Any:
+        return None if self.pattern.where is None else self.pattern.where.content
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -130,76 +181,3 @@ class Match(KeyedStep):
                 hint="declare the stream with time= and watermark=",
                 where=self.where,
             )
-
-    def _refuse_misplaced(self) -> None:
-        if _begins_late(self.pattern.root, False):
-            raise PlanError(
-                f"^ is behind a row of the pattern {self.pattern.text!r}",
-                why="it says that no row of the key came before, so this could never match",
-                hint="^ is the beginning of a pattern",
-                where=self.where,
-            )
-        if _begins_with_absence(self.pattern.root):
-            raise PlanError(
-                f"pattern {self.pattern.text!r} begins with an absence",
-                why="a match begins with a row, and the time of the match with it",
-                hint="begin with a variable: A !B",
-                where=self.where,
-            )
-        for part, behind in _absences(self.pattern.root, False):
-            said = "$" if part.name is None else f"!{part.name}"
-            if behind and part.name is None:
-                raise PlanError(
-                    f"pattern {self.pattern.text!r} continues after $",
-                    why="no row of the key follows it",
-                    hint="$ is the end of a pattern",
-                    where=self.where,
-                )
-            if behind and not self.pattern.relaxed:
-                raise PlanError(
-                    f"{said} is between rows of the pattern {self.pattern.text!r}",
-                    why="the next row follows directly, so that nothing can come in between",
-                    hint='skip other rows: skip="others"; or put it at the end',
-                    where=self.where,
-                )
-
-
-def _absences(part: PatternPart, behind: bool) -> list[tuple[Absent, bool]]:
-    """Every absence, and whether a row of the pattern may follow it."""
-    if isinstance(part, Absent):
-        return [(part, behind)]
-    if isinstance(part, Chain):
-        found, follows = list[tuple[Absent, bool]](), behind
-        for one in reversed(part.parts):
-            found += _absences(one, follows)
-            follows = follows or one.rows > 0
-        return found
-    again = isinstance(part, Repeat) and part.most != 1
-    return [found for child in part.children() for found in _absences(child, behind or (again and part.rows > 0))]
-
-
-def _begins_late(part: PatternPart, behind: bool) -> bool:
-    """Whether there is a `^` that a row always comes before."""
-    if isinstance(part, Beginning):
-        return behind
-    if isinstance(part, Chain):
-        for one in part.parts:
-            if _begins_late(one, behind):
-                return True
-            behind = behind or not one.optional
-        return False
-    return any(_begins_late(child, behind) for child in part.children())
-
-
-def _begins_with_absence(part: PatternPart) -> bool:
-    """Whether an absence may stand before the first row."""
-    if isinstance(part, Absent):
-        return True
-    if isinstance(part, Chain):
-        for one in part.parts:
-            if _begins_with_absence(one):
-                return True
-            if not one.optional:
-                return False
-        return False
-    return isinstance(part, Choice | Repeat | Excluded) and any(_begins_with_absence(child) for child in part.children())
