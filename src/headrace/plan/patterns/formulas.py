@@ -289,7 +289,7 @@ class _FormulaReader:
         key = (value.kind, value.variable, value.row, value.offset, value.call and replace(value.call, placeholder=""), value.whole)
         named = replace(
             value,
-            placeholder=f"{PLACEHOLDER}{self._scope.current or ''}{len(self._values)}",
+            placeholder=f"{PLACEHOLDER}{self._scope.current or ''} {len(self._values)}",
             type=kind,
             written=self._text[node.span.start : node.span.end],
         )
