@@ -157,6 +157,8 @@ def _repeated(sought: Sought, story: Story, tree: Tree, state: _State, limit: in
 
 
 def _taken(sought: Sought, story: Story, name: str, state: _State, limit: int) -> Iterator[_State]:
+    if None in state.unwanted:
+        return
     for row in range(state.row, len(story.rows)):
         if story.rows[row]["at"] > limit:
             return

@@ -40,6 +40,8 @@ def drawn(chance: random.Random) -> Drawn:
             tree = ("chain", [tree, ("not", chance.choice(NAMES)), ("var", chance.choice(NAMES))])
         elif absent:
             tree = ("chain", [tree, chance.choice([("not", chance.choice(NAMES)), ("$",)])])
+        elif chance.random() < 0.05:
+            tree = ("repeat", ("choice", [("chain", [tree, ("$",)]), ("var", chance.choice(NAMES))]), 1, None, chance.random() < 0.6)
         used = _names(tree)
         after = chance.choice(AFTER)
         if after.split()[-1] not in NAMES or after.split()[-1] in _taken(tree):

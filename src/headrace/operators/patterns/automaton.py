@@ -220,7 +220,8 @@ class _Closure:
             number, absent, entered = here
             one = self._steps[number]
             if isinstance(one, _Take):
-                found.setdefault(Successor(one.place, absent))
+                if ANY not in absent:
+                    found.setdefault(Successor(one.place, absent))
             elif isinstance(one, _Stop):
                 found.setdefault(Successor(END, absent))
             elif isinstance(one, _Fork):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from headrace.core.errors import PlanError
-from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat
+from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
 
 
 def refuse_misplaced(root: PatternPart, text: str, where: str | None, *, relaxed: bool) -> None:
@@ -38,6 +40,44 @@ def refuse_misplaced(root: PatternPart, text: str, where: str | None, *, relaxed
                 hint='skip other rows: skip="others"; or put it at the end',
                 where=where,
             )
+    if not _ends(root, frozenset({_Reached()})):
+        raise PlanError(
+            f"pattern {text!r} never matches",
+            why="^ is behind a row, or $ before one, in what is repeated",
+            hint="repeat what is between them: ^ A{2}, A{2} $",
+            where=where,
+        )
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """What is known behind a part: whether there was a row, and whether `$` says that none comes."""
+
+    row: bool = False
+    closed: bool = False
+
+
+def _ends(part: PatternPart, reached: frozenset[_Reached]) -> frozenset[_Reached]:
+    """What may be behind a part; nothing if no way leads through it."""
+    if isinstance(part, Variable):
+        return frozenset(_Reached(row=True) for one in reached if not one.closed)
+    if isinstance(part, Beginning):
+        return frozenset(one for one in reached if not one.row)
+    if isinstance(part, Absent):
+        return frozenset(replace(one, closed=one.closed or part.name is None) for one in reached)
+    if isinstance(part, Choice):
+        return frozenset(one for option in part.options for one in _ends(option, reached))
+    if isinstance(part, Repeat):
+        # Once more changes nothing after three times.
+        for _ in range(min(part.least, 4)):
+            reached = _ends(part.part, reached)
+        more = 4 if part.most is None else min(part.most - part.least, 4)
+        for _ in range(more):
+            reached |= _ends(part.part, reached)
+        return reached
+    for child in part.children():
+        reached = _ends(child, reached)
+    return reached
 
 
 def _absences(part: PatternPart, behind: bool) -> list[tuple[Absent, bool]]:
@@ -50,8 +90,10 @@ def _absences(part: PatternPart, behind: bool) -> list[tuple[Absent, bool]]:
             found += _absences(one, follows)
             follows = follows or one.rows > 0
         return found
-    again = isinstance(part, Repeat) and part.most != 1
-    return [found for child in part.children() for found in _absences(child, behind or (again and part.rows > 0))]
+    again = isinstance(part, Repeat) and part.most != 1 and part.rows > 0
+    inside = [found for child in part.children() for found in _absences(child, behind)]
+    # `$` in the last repetition is at the end: (A | B $)+.
+    return [(one, follows or (again and one.name is not None)) for one, follows in inside]
 
 
 def _begins_late(part: PatternPart, behind: bool) -> bool:
