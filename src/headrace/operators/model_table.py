@@ -17,7 +17,8 @@ from headrace.operators.event_time.arrival_order import placed
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON
 from headrace.operators.joins.entrances import TableChanges
-from headrace.operators.scoring import Scoring, loaded
+from headrace.operators.onnx_models import loaded
+from headrace.operators.scoring import Scoring
 from headrace.operators.state.keyed import GONE, KeyedState
 from headrace.operators.state.persistent import OneState
 from headrace.operators.state.store import Store

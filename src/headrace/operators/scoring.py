@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,19 +13,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from headrace.core.columns.schema import type_name
 from headrace.core.errors import JobError
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
 from headrace.operators.frames import columns_of
+from headrace.operators.onnx_models import OnnxSession, WrongScores, loaded
 from headrace.operators.user_errors import raised
-from headrace.plan.scoring import Model, OnnxFile, OnnxModel, Scorer
-
-Run = Callable[[pl.DataFrame], pl.Series]
-# The types of inputs in ONNX. Any other is given what most models take, and refuses that itself.
-_KINDS = {
-    "tensor(float)": pl.Float32, "tensor(double)": pl.Float64, "tensor(int64)": pl.Int64, "tensor(int32)": pl.Int32,
-    "tensor(bool)": pl.Boolean,
-}  # fmt: skip
+from headrace.plan.scoring import Model, OnnxFile, Scorer
 
 
 class Scored(NamedTuple):
@@ -53,52 +48,97 @@ class Scoring:
         if frame.is_empty():
             return frame.with_columns_seq(pl.lit(None, dtype(self._output.type)).alias(self._output.name)), None
         inputs, bad = columns_of(frame, self._taken), None
-        if not isinstance(self._model, Scorer):
-            missing = pl.coalesce(
-                pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken
-            )
-            reasons = inputs.select_seq(missing).to_series()
-            if reasons.null_count() < len(reasons):
-                bad = frame.with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
-                frame, inputs = frame.filter(reasons.is_null()), inputs.filter(reasons.is_null())
-        scores, failed = self._tried(self._run(), inputs)
+        reasons = None if isinstance(self._model, Scorer) else self._unfit(inputs)
+        if reasons is not None and reasons.null_count() < len(reasons):
+            bad = frame.with_columns_seq(reasons.alias(REASON)).filter(pl.col(REASON).is_not_null())
+            frame, inputs = frame.filter(reasons.is_null()), inputs.filter(reasons.is_null())
+        scores, wrong = self._tried(inputs)
         made = frame.with_columns_seq(scores.alias(self._output.name))
-        if not failed:
+        if wrong.null_count() == len(wrong):
             return made, bad
-        wrong = pl.Series([failed.get(place) for place in range(made.height)], dtype=pl.String)
         broken = frame.with_columns_seq(wrong.alias(REASON)).filter(pl.col(REASON).is_not_null())
         return made.filter(wrong.is_null()), broken if bad is None else pl.concat([bad, broken])
 
-    def _run(self) -> Run:
-        if isinstance(self._model, OnnxFile):
-            return _file(self._model.path, self._model.digest)
-        return loaded(self._model.contents) if isinstance(self._model, OnnxModel) else self._called
-
-    def _tried(self, run: Run, inputs: pl.DataFrame, first: int = 0) -> tuple[pl.Series, dict[int, str]]:
-        """The scores of records, and the reasons of those that the model fails for, by their places: found by halving."""
-        kind = dtype(self._output.type)
-        if inputs.is_empty():
-            return pl.Series([], dtype=kind), {}
+    def _unfit(self, inputs: pl.DataFrame) -> pl.Series:
+        """Why each record cannot be given to a model in ONNX; null where it can."""
+        missing = pl.coalesce(
+            pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} is null, an input of {self._model}")) for name in self._taken
+        )
         try:
-            scores = run(inputs)
-            if scores.dtype.is_nested() and not kind.is_nested():
-                raise ValueError("several values for a record, not one")
-            scores = scores.cast(kind)
-            if len(scores) != inputs.height:
-                raise ValueError(f"{len(scores)} scores of {inputs.height} records")
+            unfit = self._session().unfit(inputs, str(self._model))
+        except WrongScores as error:
+            unfit = self._reasons(inputs.height, error)
+        return inputs.select_seq(pl.coalesce(missing, unfit)).to_series()
+
+    def _session(self) -> OnnxSession:
+        assert not isinstance(self._model, Scorer)
+        return _file(self._model.path, self._model.digest) if isinstance(self._model, OnnxFile) else loaded(self._model.contents)
+
+    def _tried(self, inputs: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+        """The scores of records, and why a record has none. Those that the model raises for are found by halving."""
+        none = pl.Series([None], dtype=pl.String).new_from_index(0, inputs.height)
+        if inputs.is_empty():
+            return pl.Series([], dtype=dtype(self._output.type)), none
+        try:
+            scores = self._asked(inputs)
+            if len(scores) == inputs.height:
+                return self._typed(scores)
+            parts = self._in_halves(inputs, len(scores))
+        except WrongScores as error:
+            return self._failed(inputs.height, error)
         except Exception as error:  # noqa: BLE001 - whatever a model raises is about these records
             if inputs.height == 1:
-                return pl.Series([None], dtype=kind), {first: raised(error, getattr(self._model, "function", None))}
-            half = inputs.height // 2
-            left, wrong = self._tried(run, inputs[:half], first)
-            right, more = self._tried(run, inputs[half:], first + half)
-            return pl.concat([left, right]), wrong | more
-        return scores, {}
+                return self._failed(1, error)
+            parts = [self._tried(half) for half in _halves(inputs)]
+        return pl.concat([part[0] for part in parts]), pl.concat([part[1] for part in parts])
 
-    def _called(self, inputs: pl.DataFrame) -> pl.Series:
-        assert isinstance(self._model, Scorer)
-        table = inputs.to_arrow(compat_level=pl.CompatLevel.oldest())
-        return _series(self._model.function(table))
+    def _in_halves(self, inputs: pl.DataFrame, count: int) -> list[tuple[pl.Series, pl.Series]]:
+        """The scores of the halves of records that have another number of scores.
+
+        A model that leaves out single records has as many scores of all as of both halves; any other scores no record by itself.
+        """
+        wrong = WrongScores(f"{count} score{'s' if count != 1 else ''} of {inputs.height} record{'s' if inputs.height != 1 else ''}")
+        if not 0 < count < inputs.height:
+            raise wrong
+        halves = _halves(inputs)
+        if sum(self._count(half) for half in halves) != count:
+            raise wrong
+        return [self._tried(half) for half in halves]
+
+    def _count(self, inputs: pl.DataFrame) -> int:
+        return 0 if inputs.is_empty() else len(self._asked(inputs))
+
+    def _asked(self, inputs: pl.DataFrame) -> pl.Series:
+        if isinstance(self._model, Scorer):
+            return _series(self._model.function(inputs.to_arrow(compat_level=pl.CompatLevel.oldest())))
+        return self._session().run(inputs)
+
+    def _typed(self, scores: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Scores in the type of their column, and why one has no value in it."""
+        kind = dtype(self._output.type)
+        if scores.dtype.is_nested() != kind.is_nested() and scores.dtype != pl.Null:
+            raise WrongScores("one value for a record, not several" if kind.is_nested() else "several values for a record, not one")
+        try:
+            made = scores.cast(kind, strict=False)
+        except pl.exceptions.PolarsError:
+            raise WrongScores(f"scores of the type {scores.dtype}, which are no {type_name(self._output.type)}") from None
+        if made.null_count() == scores.null_count():
+            return made, pl.Series([None], dtype=pl.String).new_from_index(0, len(made))
+        reason = pl.format(f"the score {{}} is no {type_name(self._output.type)}", pl.col("score").cast(pl.String))
+        frame = pl.DataFrame([scores.alias("score"), (made.is_null() & scores.is_not_null()).alias("wrong")])
+        return made, frame.select_seq(pl.when(pl.col("wrong")).then(reason)).to_series()
+
+    def _failed(self, count: int, error: Exception) -> tuple[pl.Series, pl.Series]:
+        return pl.Series([None], dtype=dtype(self._output.type)).new_from_index(0, count), self._reasons(count, error)
+
+    def _reasons(self, count: int, error: Exception) -> pl.Series:
+        said = ValueError(*error.args) if isinstance(error, WrongScores) else error
+        return pl.Series([raised(said, getattr(self._model, "function", None))]).new_from_index(0, count)
+
+
+def _halves(inputs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    half = inputs.height // 2
+    return inputs[:half], inputs[half:]
 
 
 def _series(values: Any) -> pl.Series:
@@ -107,14 +147,18 @@ def _series(values: Any) -> pl.Series:
         made = pl.from_arrow(values)
         assert isinstance(made, pl.Series)
         return made
-    if isinstance(values, pl.Series) or not hasattr(values, "__array__"):
-        return values if isinstance(values, pl.Series) else pl.Series(list(values))
-    array = np.asarray(values)
+    if isinstance(values, pl.Series):
+        return values
+    array = np.asarray(values) if hasattr(values, "__array__") else None
+    if (array is not None and not array.ndim) or not hasattr(values, "__iter__") or isinstance(values, str | bytes | Mapping):
+        raise WrongScores(f"the function returns a value of type {type(values).__name__} for all records, not one score for each")
+    if array is None:
+        return pl.Series(list(values))
     return pl.Series(array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array)
 
 
 @cache
-def _file(path: Path, digest: str) -> Run:
+def _file(path: Path, digest: str) -> OnnxSession:
     """The model of a file, loaded once a process."""
     contents = path.read_bytes()
     if hashlib.sha256(contents).hexdigest() != digest:
@@ -131,56 +175,3 @@ def _file(path: Path, digest: str) -> Run:
             why="no record could be scored",
             hint="export the model as ONNX again; onnx.checker.check_model(...) tells what is wrong with a file",
         ) from error
-
-
-@lru_cache(maxsize=8)
-def loaded(contents: bytes) -> Run:
-    """A model by its contents, loaded once a process; the last ones are kept."""
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
-    wanted = session.get_inputs()
-    # The last output of a classifier has the probabilities of its classes.
-    output = session.get_outputs()[-1].name
-
-    def run(inputs: pl.DataFrame) -> pl.Series:
-        _refuse_other_inputs(wanted, inputs.columns)
-        if len(wanted) == 1:
-            given = {wanted[0].name: np.column_stack([_numbers(inputs, name, wanted[0].type) for name in inputs.columns])}
-        else:
-            named = {one.name for one in wanted} == set(inputs.columns)
-            pairs = [(one, one.name if named else name) for one, name in zip(wanted, inputs.columns, strict=True)]
-            given = {one.name: _numbers(inputs, name, one.type).reshape(-1, 1) for one, name in pairs}
-        return pl.Series(_of_each(session.run([output], given)[0]))
-
-    return run
-
-
-def _refuse_other_inputs(wanted: Sequence[Any], given: Sequence[str]) -> None:
-    """Raise if a model takes its inputs as one matrix of another width, or has another number of inputs."""
-    if len(wanted) > 1:
-        names = ", ".join(one.name for one in wanted)
-        if len(wanted) != len(given):
-            raise ValueError(f"the model has {len(wanted)} inputs ({names}), not {len(given)} ({', '.join(given)})")
-        return
-    width = wanted[0].shape[-1] if len(wanted[0].shape) == 2 else None
-    if isinstance(width, int) and width != len(given):
-        raise ValueError(f"the model takes {width} values a record, not {len(given)} ({', '.join(given)})")
-
-
-def _numbers(inputs: pl.DataFrame, name: str, wanted: str) -> np.ndarray:
-    """A column as the numbers that an input takes. A number that it cannot hold, such as NaN for a whole one, raises."""
-    return inputs.get_column(name).cast(_KINDS.get(wanted, pl.Float32)).to_numpy()
-
-
-def _of_each(answer: Any) -> np.ndarray:
-    """One number for each record: with two classes, the probability of the second."""
-    if isinstance(answer, list):
-        answer = np.array([list(one.values()) for one in answer])
-    found = np.asarray(answer)
-    if found.ndim == 2 and found.shape[1] in (1, 2):
-        found = found[:, -1]
-    if found.ndim != 1:
-        many = " x ".join(str(size) for size in found.shape[1:])
-        raise ValueError(f"the model gives {many} values for a record, not one" if many else "the model gives one value for all records")
-    return found

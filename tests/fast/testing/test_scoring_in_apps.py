@@ -81,7 +81,10 @@ def test_a_function_that_gives_too_few_scores_has_none() -> None:
     with TestDriver(app_of(lambda _table: [1.0, 2.0, 3.0, 4.0])) as driver:
         driver.send("payments", sent((1.0, 1), (2.0, 2)))
         assert driver.rows("out") == []
-        assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {"ValueError: 4 scores of 1 records"}
+        assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {"ValueError: 4 scores of 2 records"}
+
+
+ONE = "ValueError: the function returns a value of type {} for all records, not one score for each"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,16 @@ def test_a_function_that_gives_too_few_scores_has_none() -> None:
     [
         (lambda table: np.ones((table.num_rows, 2)), "ValueError: several values for a record, not one"),
         (lambda table: [[1.0]] * table.num_rows, "ValueError: several values for a record, not one"),
-        (lambda _table: 1.0, "TypeError: 'float' object is not iterable"),
+        (lambda _table: 1.0, ONE.format("float")),
+        (lambda table: pc.max(table.column("hour")), ONE.format("Int32Scalar")),
+        (lambda table: np.float64(table.num_rows), ONE.format("float64")),
+        (lambda table: {"score": [1.0] * table.num_rows}, ONE.format("dict")),
+        (lambda _table: [1.0], "ValueError: 1 score of 2 records"),
+        (lambda table: [1.0, 2.0] * table.num_rows, "ValueError: 4 scores of 2 records"),
+        (
+            lambda table: np.array(["2026-01-01"] * table.num_rows, "datetime64[s]").astype(object),
+            "ValueError: scores of the type Object, which are no double",
+        ),
     ],
 )
 def test_a_function_that_gives_no_column_of_scores_is_told(scores: Any, reason: str) -> None:
@@ -97,6 +109,41 @@ def test_a_function_that_gives_no_column_of_scores_is_told(scores: Any, reason: 
         driver.send("payments", sent((1.0, 1), (2.0, 2)))
         assert driver.rows("out") == []
         assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {reason}
+
+
+def test_a_function_with_one_score_for_a_batch_is_asked_no_more_than_three_times() -> None:
+    asked = []
+
+    def mean(table: pa.Table) -> Any:
+        asked.append(table.num_rows)
+        return [pc.mean(table.column("amount"))]
+
+    with TestDriver(app_of(mean)) as driver:
+        driver.send("payments", sent(*((float(number), 1) for number in range(500))))
+        assert driver.rows("out") == []
+        assert {row["reason"].split(" (")[0] for row in driver.dead_letters("payments")} == {"ValueError: 1 score of 500 records"}
+    assert asked == [500, 250, 250]
+
+
+def test_a_function_that_leaves_records_out_scores_the_others() -> None:
+    with TestDriver(app_of(lambda table: table.filter(pc.greater(table.column("hour"), 12)).column("amount"))) as driver:
+        driver.send("payments", sent(*((float(hour), hour) for hour in range(10, 18))))
+        assert [row["score"] for row in driver.rows("out")] == [13, 14, 15, 16, 17]
+        assert [row["offset"] for row in driver.dead_letters("payments")] == [0, 1, 2]
+
+
+def test_a_score_that_is_no_number_is_told_and_the_function_is_asked_once() -> None:
+    asked = []
+
+    def spelled(table: pa.Table) -> Any:
+        asked.append(table.num_rows)
+        return ["1.5", "high", None]
+
+    with TestDriver(app_of(spelled)) as driver:
+        driver.send("payments", sent((1.0, 1), (2.0, 2), (3.0, 3)))
+        assert [row["score"] for row in driver.rows("out")] == [1.5, None]
+        assert [row["reason"] for row in driver.dead_letters("payments")] == ["the score high is no double"]
+    assert asked == [3]
 
 
 def test_a_function_may_give_a_matrix_of_one_column_as_libraries_do() -> None:
@@ -148,7 +195,52 @@ def test_a_model_over_whole_numbers_gets_them_exactly_and_other_numbers_are_told
         driver.send("payments", [{"card": "c", "amount": amount, "id": 7, "at": at(0)} for amount in (2.0, float("nan"))])
         assert [row["score"] for row in driver.rows("out")] == [27.0]
         (letter,) = driver.dead_letters("payments")
-        assert "column 'amount'" in letter["reason"]
+        assert letter["reason"] == "amount is NaN, and the input 'amount' of added.onnx is int64"
+
+
+FITS = [
+    ("INT8", [(127, 127.0), (-128, -128.0)], [(128, "128.0"), (1.5, "1.5"), (float("-inf"), "-inf")]),
+    ("UINT8", [(255, 255.0)], [(-1, "-1.0"), (256, "256.0")]),
+    ("UINT64", [(2**53, 2.0**53)], [(-1, "-1.0"), (2.0**64, "1.8446744073709552e+19")]),
+    ("INT64", [(-(2**53), -(2.0**53))], [(2.0**63, "9.223372036854776e+18")]),
+    ("BOOL", [(1, 1.0), (0, 0.0)], [(2, "2.0")]),
+    ("FLOAT16", [(1.5, 1.5), (65519, 65504.0), (float("inf"), float("inf"))], [(65520, "65520.0"), (-1e300, "-1e+300")]),
+    ("FLOAT", [(0.5, 0.5)], [(1e39, "1e+39")]),
+]
+
+
+@pytest.mark.parametrize(("kind", "fit", "unfit"), FITS)
+@pytest.mark.parametrize("own", [True, False])
+def test_a_number_is_given_as_the_type_of_the_input_or_told(tmp_path: Path, kind: str, fit: Any, unfit: Any, own: bool) -> None:
+    from onnx import TensorProto, helper, save_model
+
+    inputs = [helper.make_tensor_value_info("x", getattr(TensorProto, kind), [None] if own else [None, 1])]
+    outputs = [helper.make_tensor_value_info("scores", TensorProto.DOUBLE, None)]
+    graph = helper.make_graph([helper.make_node("Cast", ["x"], ["scores"], to=TensorProto.DOUBLE)], "typed", inputs, outputs)
+    path = tmp_path / "typed.onnx"
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), str(path))
+    app = Declaration("typed")
+    stream = app.stream("payments", SCHEMA, key="card", time="at", watermark=bounded("0s"))
+    app.sink(stream.score(path, inputs="amount"), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("payments", sent(*((float(value), 1) for value, _ in [*fit, *unfit])))
+        assert [row["score"] for row in driver.rows("out")] == [wanted for _, wanted in fit]
+        said = [f"amount is {text}, and the input 'x' of typed.onnx is {kind.lower()}" for _, text in unfit]
+        assert [row["reason"] for row in driver.dead_letters("payments")] == said
+
+
+@pytest.mark.parametrize("kind", ["bigint", "decimal(12, 2)", "float"])
+def test_numbers_of_every_type_are_given_to_a_model_over_small_whole_numbers(tmp_path: Path, kind: str) -> None:
+    from onnx import TensorProto
+
+    app = Declaration("small")
+    stream = app.stream("payments", f"card string, a {kind}, b {kind}, at timestamp", key="card", time="at", watermark=bounded("0s"))
+    app.sink(stream.score(added_model(tmp_path, "a", "b", TensorProto.INT8), inputs=["a", "b"]), LogTopic("out"), name="out")
+    with TestDriver(app) as driver:
+        driver.send("payments", [{"card": "c", "a": a, "b": 2, "at": at(0)} for a in (5, 128, None, -128)])
+        assert [row["score"] for row in driver.rows("out")] == [52.0, -1278.0]
+        reasons = [row["reason"] for row in driver.dead_letters("payments")]
+        assert [reason.partition(" is ")[2].split(",")[0].split(".")[0] for reason in reasons] == ["128", "null"]
 
 
 def test_a_model_with_other_inputs_is_told_by_their_numbers(tmp_path: Path) -> None:
