@@ -20,8 +20,12 @@ def match(
 
     from headrace.operators.patterns.drawing import drawings_of
 
-    drawings = drawings_of(app_in(file).plan().nodes)
-    if not explain:
+    app = app_in(file)
+    drawings = drawings_of(app.plan().nodes)
+    if not drawings:
+        hint = "find one with stream.match(...), and give it to app.sink or app.view"
+        render.note(f"no pattern feeds a view or sink of app {app.name!r}: {hint}")
+    elif not explain:
         render.table([{"step": one.step, "pattern": one.pattern, "evaluated": one.evaluated} for one in drawings], as_json=as_json)
     elif render.for_programs(as_json):
         for one in drawings:

@@ -52,3 +52,13 @@ def test_a_drawing_is_lines_a_place(file):
         "  begin                   -> 1",
         "  1: ordered  kind = 'o'  -> 1, or else match if no paid comes until 1 hour after the first row",
     ]
+
+
+@pytest.mark.parametrize("option", ["--json", "--explain"])
+def test_an_app_without_a_pattern_is_told_what_to_do(headrace, tmp_path, option):
+    path = tmp_path / "plain.py"
+    without = [line for line in APP.format(home=str(tmp_path / "home")).splitlines() if "match" not in line and "app.sink" not in line]
+    path.write_text("\n".join([*without, "app.sink(events, hr.log('copies'), name='copies')"]))
+    answer = headrace("match", path, option)
+    assert (answer.code, answer.rows) == (0, [])
+    assert "no pattern feeds a view or sink of app 'orders': find one with stream.match(...)" in answer.err
