@@ -117,7 +117,7 @@ SCOPE = Scope(schema("amount int, country string, place struct<x:int>"), ("A", "
         ("running count(*) > 1", 1, False),
         ("count(*) filter (where amount > 5) > 1", 1, False),
         ("prev(first(amount) > 1)", None, "stands inside another value"),
-        ("first(sum(amount)) > 1", None, "aggregates belong in agg"),
+        ("first(sum(amount)) > 1", None, "stands inside another value of the match"),
         ("sum(A.amount + Big.amount) > 1", None, "one value is about the rows of A and Big"),
         ("sum(A.amount + amount) > 1", None, "one value is about the rows of A and any row"),
         ("count(C.*) > 1", None, "there is no variable 'C'"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
 from headrace.log.target import LogTopic
@@ -30,3 +32,13 @@ def test_values_of_a_variable_are_not_mixed_up_with_those_of_another_whose_name_
     define = {"X": f"{many} and prev(value, 1) = value - 1", "X1": "prev(letter) = 'a' and count(X.*) = 1"}
     (match,) = found("zabz", pattern="X X1", define=define, measures={"said": "collect_list(letter)"})
     assert match["said"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("SELECT", "From"), ("case", "NULL"), ("Not", "interval"), ("TRUE", "date"), ("and", "first")]
+)
+def test_a_variable_may_be_called_like_a_word_of_sql(first: str, second: str) -> None:
+    define = {first: "letter = 'a'", second: f"letter = 'b' and value > {first}.value and not {second}.value < 0"}
+    measures = {"a": f"{first}.value", "b": f"{second}.value + last({second}.value)", "n": f"count({first}.*)"}
+    (match,) = found("ab", pattern=f"{first} {second}", define=define, measures=measures)
+    assert (match["a"], match["b"], match["n"]) == (0, 2, 1)

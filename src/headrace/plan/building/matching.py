@@ -85,6 +85,9 @@ def _where(after: StepPlace, text: str, scope: Scope) -> Formula:
 
 
 def _refuse_words(after: StepPlace, asked: MatchArguments) -> None:
+    for role, given in (("define", asked.define), ("measures", asked.measures)):
+        if not isinstance(given, Mapping):
+            raise after.refused(f"{role}={given!r} has no names", hint=f'{role}={{"A": "amount > 500"}}')
     if asked.within is None:
         raise after.refused(
             f"match() of {after.node.name!r} has no within",

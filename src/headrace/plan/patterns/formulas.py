@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -125,6 +126,13 @@ def parse_condition(text: str, scope: Scope, role: str) -> Formula:
 class _Grammar(Grammar):
     """Spark's expressions, with `A.*` as an argument and `final` or `running` before a call."""
 
+    def __init__(self, text: str, scope: Scope) -> None:
+        super().__init__(text, scope.where)
+        # A variable may be called like a word of SQL: FROM.amount.
+        for number, (token, behind) in enumerate(pairwise(self._tokens)):
+            if token.kind == "word" and behind.says(".") and scope.variable(token.text) is not None:
+                self._tokens[number] = replace(token, kind="quoted")
+
     def _item(self, named: bool) -> SyntaxNode:
         return self.star() or super()._item(named)
 
@@ -144,7 +152,7 @@ class _FormulaReader:
         self._values: dict[tuple[object, ...], Value] = {}
 
     def formula(self) -> Formula:
-        grammar = _Grammar(self._text, self._scope.where)
+        grammar = _Grammar(self._text, self._scope)
         root = grammar.expression()
         grammar.finish()
         written, end = "", 0
@@ -166,6 +174,9 @@ class _FormulaReader:
             else:
                 value = Value(LAST, "", pa.null(), variable, self._checked(inner))
                 yield node, quoted(self._kept(value, node).placeholder)
+        elif isinstance(node, FunctionCall) and node.name == "next":
+            hint = "a match sees rows up to the current one: add a variable for the next row, and compare in its condition"
+            raise self._refuse(node, "next(...) looks at a row that comes later", hint)
         elif isinstance(node, Star):
             raise self._refuse(node, "this cannot stand in an expression", "count(A.*) counts the rows of A")
         else:
@@ -220,6 +231,7 @@ class _FormulaReader:
     def _row_and_offset(self, node: FunctionCall) -> tuple[str | None, Typed, int]:
         if not 1 <= len(node.arguments) <= 2 or node.distinct or node.filter is not None or node.ignores_nulls:
             raise self._refuse(node, f"{node.name} takes a value and a number of rows", f"{node.name}(amount), {node.name}(amount, 1)")
+        self._refuse_nested(node.arguments[0])
         variable, written = self._unqualified(node.arguments[0])
         offset = 0
         if len(node.arguments) == 2:
@@ -233,10 +245,8 @@ class _FormulaReader:
         """Whose rows an argument is about, and its text without the name of that variable."""
         found: list[tuple[SyntaxNode, str | None, str]] = []
         for part in node.walk():
-            if part is not node and isinstance(part, FunctionCall) and (part.name in _OURS or part.name in self._aggregates):
-                raise self._refuse(
-                    part, f"{part.name}(...) stands inside another value of the match", "each of them is of rows as they came"
-                )
+            if part is not node:
+                self._refuse_nested(part)
             if isinstance(part, Star):
                 if len(part.below) != 1 or not isinstance(node, FunctionCall) or node.name != "count" or node.distinct:
                     raise self._refuse(part, "only count takes all columns", "count(A.*)")
@@ -254,6 +264,10 @@ class _FormulaReader:
             written += self._text[end : part.span.start] + text
             end = part.span.end
         return next(iter(names), None), written + self._text[end : node.span.end]
+
+    def _refuse_nested(self, part: SyntaxNode) -> None:
+        if isinstance(part, FunctionCall) and (part.name in _OURS or part.name in self._aggregates):
+            raise self._refuse(part, f"{part.name}(...) stands inside another value of the match", "each of them is of rows as they came")
 
     def _known(self, node: SyntaxNode, name: str) -> str:
         variable = self._scope.variable(name)
