@@ -125,7 +125,7 @@ class Matching(SeveralStates):
         cursors, old = self._opened(rows, known, fresh)
         idle = np.flatnonzero(cursors.start < 0)
         matches = self._matcher.run(rows, cursors, (idle, rows.begins[idle] + old[idle]), after)
-        numbers, known = self._numbered(matches, known)
+        numbers, known = self._numbered(matches, known, rows.times)
         self._keep(rows, cursors, known, fresh, store)
         results = [self._results.of(matches, frame, numbers)] if len(matches.keys) else []
         results += [self._results.failed(matches, known.keys, frame)] if matches.failed else []
@@ -201,14 +201,18 @@ class Matching(SeveralStates):
         cursors.limit[opened] = rows.times[first[opened]] + self._within
         return cursors, old
 
-    def _numbered(self, matches: Matches, known: _KnownKeys) -> tuple[np.ndarray, _KnownKeys]:
-        """The numbers of matches among those of their key, and keys with their last ones. After a pause of `within` they restart at 1."""
+    def _numbered(self, matches: Matches, known: _KnownKeys, times: np.ndarray) -> tuple[np.ndarray, _KnownKeys]:
+        """The numbers of matches among those of their key, and keys with their last ones.
+
+        They restart at 1 with a match that begins more than `within` after the last one was certain.
+        """
         numbers = np.ones(len(matches.keys), np.int64)
         if not self._spec.numbered:
             return numbers, known
         counts, moments = known.count.copy(), known.counted.copy()
-        for place, (key, moment) in enumerate(zip(matches.keys.tolist(), matches.moments.tolist(), strict=True)):
-            counts[key] = numbers[place] = counts[key] + 1 if moment - moments[key] <= self._within else 1
+        begins = times[matches.paths.first].tolist()
+        for place, (key, begin, moment) in enumerate(zip(matches.keys.tolist(), begins, matches.moments.tolist(), strict=True)):
+            counts[key] = numbers[place] = counts[key] + 1 if begin - moments[key] <= self._within else 1
             moments[key] = moment
         return numbers, replace(known, count=counts, counted=moments)
 

@@ -38,6 +38,12 @@ class Paths:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @property
+    def first(self) -> np.ndarray:
+        """The first row of each path."""
+        found: np.ndarray = self.rows[np.cumsum(self.sizes) - self.sizes]
+        return found
+
+    @property
     def last(self) -> np.ndarray:
         """The last row of each path."""
         found: np.ndarray = self.rows[np.cumsum(self.sizes) - 1]
