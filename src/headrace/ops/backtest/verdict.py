@@ -13,6 +13,7 @@ from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
+from headrace.operators.expressions.dtypes import dtype
 from headrace.ops.backtest.labels import fitted
 from headrace.ops.backtest.rerun import Rerun
 from headrace.plan.plan import Output
@@ -78,15 +79,16 @@ def labeled(made: Rerun, labels: pl.DataFrame, on: Sequence[str]) -> Labeled:
 
 
 def compared(made: Rerun, output: Output, log: Log, since: int | None, by: Sequence[str]) -> Compared | None:
-    """Compare alerts with those that the running version has written since then; None where these are not in the log."""
+    """Compare alerts with those that the running version has written since then; None where these are not in the log.
+
+    Without `by` they are compared by the columns that both have with one type.
+    """
     running = _written(output, log, since)
     if running is None:
         return None
-    plain = [name for name, kind in made.rows.schema.items() if not kind.is_float() and not kind.is_nested()]
+    plain = [name for name, kind in running.schema.items() if not kind.is_float() and not kind.is_nested()]
     names = tuple(by) or output.folds_by or tuple(plain)
-    unknown = next((name for name in names if name not in made.rows.columns), None)
-    if unknown is not None:
-        raise PlanError(f"--by names {unknown!r}, which is not a column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
+    _refuse_columns(names, made, running)
     here, there = (frame.with_columns(pl.int_range(pl.len()).over(names).alias("_number")) for frame in (made.rows, running))
     new, gone = (
         one.join(other, on=[*names, "_number"], how="anti", nulls_equal=True).drop("_number").to_dicts()
@@ -95,16 +97,31 @@ def compared(made: Rerun, output: Output, log: Log, since: int | None, by: Seque
     return Compared(names, running.height, new, gone)
 
 
+def _refuse_columns(names: Sequence[str], made: Rerun, running: pl.DataFrame) -> None:
+    """Raise if alerts cannot be compared by some columns."""
+    unknown = next((name for name in names if name not in made.rows.columns), None)
+    if unknown is not None:
+        raise PlanError(f"--by names {unknown!r}, which is not a column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
+    missing = next((name for name in names if name not in running.columns), None)
+    if missing is not None or not names:
+        fact = "no column" if missing is None else f"no column {missing!r}"
+        raise PlanError(
+            f"the running version has written {fact} with the type of the output",
+            why="nothing says which of its alerts are the same",
+            hint=f"compare by others with --by: {', '.join(running.columns)}" if running.columns else "give the output a topic of its own",
+        )
+
+
 def _written(output: Output, log: Log, since: int | None) -> pl.DataFrame | None:
-    topic = output.topic
-    if topic is None:
+    """What the running version has written, in the columns that the output still has with their types."""
+    if output.topic is None:
         return None
-    columns = output.node.columns
     try:
-        table = log.snapshot(topic).table.select(columns.names) if output.folds_by else log.read(topic, columns=columns.names)
+        known = log.topic(output.topic).columns
     except UnknownTopic:
         return None
-    rows = pl.DataFrame(table)
+    columns = [one.name for one in output.node.columns if one.name in known.names and dtype(known.field(one.name).type) == dtype(one.type)]
+    rows = pl.DataFrame(log.snapshot(output.topic).table.select(columns) if output.folds_by else log.read(output.topic, columns=columns))
     # The time of an alert is its first column with one.
     moment = next((name for name, kind in rows.schema.items() if isinstance(kind, pl.Datetime)), None)
     return rows if since is None or moment is None else rows.filter(pl.col(moment) >= to_datetime(since))

@@ -106,6 +106,33 @@ def test_new_and_gone_alerts_are_told_against_the_running_version(headrace, larg
     assert [(row["is"], row["id"]) for row in rows] == [("new", 9)]
 
 
+@pytest.mark.parametrize(
+    "columns", ["id int, card string, at timestamp", "id int, card string, amount string, at timestamp, more int", "amount double, id int"]
+)
+def test_a_version_whose_output_has_other_columns_is_compared_by_those_in_common(headrace, large, log, columns):
+    log.create_topic("large_payments", schema=columns)
+    row = {"id": 7, "card": "c1", "at": "2026-01-01T12:00:07Z", "amount": "700.0" if "amount string" in columns else 700.0, "more": 1}
+    with log.producer() as producer:
+        producer.send("large_payments", {name: row[name] for name in log.topic("large_payments").columns.names})
+    summary, *rows = headrace("backtest", large, "--json").rows
+    assert summary["by"] == [name for name in ("id", "card", "at") if f"{name} " in columns]
+    assert [(row["is"], row["id"]) for row in rows] == [("new", 8), ("new", 9)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        ("id string, at timestamp", ("--by", "id"), "the running version has written no column 'id' with the type of the output"),
+        ("other int", (), "the running version has written no column with the type of the output"),
+    ],
+)
+def test_a_version_that_cannot_be_compared_is_told(headrace, large, log, columns, options, said):
+    log.create_topic("large_payments", schema=columns)
+    answer = headrace("backtest", large, *options)
+    assert answer.code == 1
+    assert said in answer.err
+
+
 def test_dead_letters_are_counted_and_nothing_is_written(headrace, large, log):
     large.write_text(APP.format(limit=-1))
     (summary,) = headrace("backtest", large, "--json").rows
