@@ -10,6 +10,7 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
 from headrace.log.target import LogTopic
+from headrace.operators.patterns import backtracking
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
 
@@ -29,6 +30,7 @@ def rows_of(values: tuple[int, ...], **options: Any) -> list[dict[str, Any]]:
             if number % 3 == 0:
                 driver.restart()
         driver.end()
+        assert driver.dead_letters("values") == []
         return driver.rows("out")
 
 
@@ -112,6 +114,23 @@ def test_the_last_of_many_ways_to_match_is_found() -> None:
     every = " and ".join(f"first(B.value, {number}) = {number + 1}" for number in range(8))
     assert labeled(tuple(range(1, 10)), "(A | B)+ Last", {"Last": every}) == "1B 2B 3B 4B 5B 6B 7B 8B 9Last"
     assert labeled((1,) * 20, "(A+)+ B", {"A": "value = 1", "B": "value = 2 and count(A.*) > 0"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"pattern": "(A+ B?)+ C", "define": {"A": "value = 1 and count(*) > 0", "B": "value = 1", "C": "value = 2"}}, ""),
+        ({"pattern": "(A+ B?)+ C", "define": {"A": "id > coalesce(last(A.id, 1), 0)", "B": "value = 1", "C": "value = 2"}}, ""),
+        ({"pattern": "(A | B)+ C?", "define": {"C": "count(C.*) > 1"}, "where": "count(*) < 3"}, "1A 2A | 3A 4A | 5A 6A"),
+        ({"pattern": "A+ B", "define": {}, "skip": "others", "where": "id = 3"}, "1A 2A 3B"),
+    ],
+)
+def test_paths_that_conditions_cannot_tell_apart_are_followed_once(
+    options: dict[str, Any], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are more paths than any search has steps."""
+    monkeypatch.setattr(backtracking, "_MOST_STEPS", 2_000)
+    assert labeled((1,) * (6 if wanted else 16), **options) == wanted
 
 
 @pytest.mark.parametrize(

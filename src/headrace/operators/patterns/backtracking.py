@@ -14,6 +14,7 @@ import polars as pl
 
 from headrace.operators.patterns.automaton import ANY, END, Automaton, Successor
 from headrace.operators.patterns.rows import SearchRows
+from headrace.operators.patterns.traces import Trace, Traces
 from headrace.operators.patterns.values import Evaluator, Sights
 
 # The condition over the complete match, among the numbers of variables.
@@ -24,7 +25,7 @@ _MOST_STEPS = 200_000
 Path = tuple[int, int, "Path | None"]
 """A matched row, the place that took it, and the path before it."""
 Answer = tuple[bool, str | None]
-_Thread = tuple[Successor, int, "Path | None"]
+_Thread = tuple[Successor, int, "Path | None", Trace]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Backtracking:
 
     def __init__(self, automaton: Automaton, conditions: dict[int, Evaluator], rows: SearchRows, after: int) -> None:
         self._automaton, self._conditions, self._rows, self._after = automaton, conditions, rows, after
+        self._values = [value for evaluator in conditions.values() for value in evaluator.values]
         self._moving = frozenset(number for number in conditions if number >= 0)
         self._bits, self._times = list[int](), list[int]()
 
@@ -83,26 +85,29 @@ class Backtracking:
 
     def _search(self, task: SearchTask) -> Search:
         moment, steps = self._times[task.start], 0
-        stack: list[_Thread] = [(one, task.start, None) for one in reversed(self._automaton.starts(task.anchored))]
-        hopeless: set[tuple[Successor, int]] = set()
+        # `where` is evaluated at the last row of a path.
+        traces = Traces(self._values, self._automaton.variables, last=WHERE in self._conditions)
+        stack: list[_Thread] = [(one, task.start, None, traces.begin) for one in reversed(self._automaton.starts(task.anchored))]
+        hopeless: set[tuple[Successor, int, Trace]] = set()
         while stack:
-            waiting, row, path = stack.pop()
+            thread = stack.pop()
+            waiting, row, path, trace = thread
             steps += 1
             if steps > _MOST_STEPS:
                 return Tried(moment, fault=f"more than {_MOST_STEPS:,} steps to find a match: the pattern is true in too many ways")
             complete = waiting.done
             if not complete:
-                # Where paths do not matter, a thread that was here before found nothing.
-                if not self._conditions and (waiting, row) in hopeless:
+                # A thread that was here before, with a path in which conditions see the same, found nothing.
+                if (waiting, row, trace) in hopeless:
                     continue
-                hopeless.add((waiting, row))
+                hopeless.add((waiting, row, trace))
                 over = row >= task.end or self._times[row] > task.limit
                 if over and task.limit >= self._after:
                     return Tried(moment, open=True)
                 moment = max(moment, task.limit if over else self._times[row])
                 complete = over and waiting.place == END
                 if not over:
-                    fault = yield from self._take(waiting, row, path, stack)
+                    fault = yield from self._take(thread, stack, traces)
                     if fault is not None:
                         return Tried(moment, fault=fault)
             if complete:
@@ -112,20 +117,22 @@ class Backtracking:
                     return Tried(moment, path, fault)
         return Tried(moment)
 
-    def _take(self, waiting: Successor, row: int, path: Path | None, stack: list[_Thread]) -> Generator[Ask, Answer, str | None]:
+    def _take(self, thread: _Thread, stack: list[_Thread], traces: Traces) -> Generator[Ask, Answer, str | None]:
         """Put what a thread becomes with a row on the stack; the reason if that cannot be told."""
+        waiting, row, path, trace = thread
         automaton, place = self._automaton, waiting.place
         if place != END:
             fits, fault = yield from self._fits(automaton.places[place].variable, row, path)
             if fault is not None:
                 return fault
             if fits:
-                stack += [(one, row + 1, (row, place, path)) for one in reversed(automaton.follow[place])]
+                following = traces.extended(trace, row, automaton.places[place].variable)
+                stack += [(one, row + 1, (row, place, path), following) for one in reversed(automaton.follow[place])]
                 return None
         if place == END or (automaton.relaxed and path is not None):
             unwanted, fault = yield from self._unwanted(waiting, row, path)
             if not unwanted and fault is None:
-                stack.append((waiting, row + 1, path))
+                stack.append((waiting, row + 1, path, trace))
             return fault
         return None
 

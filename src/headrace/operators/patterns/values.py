@@ -51,6 +51,11 @@ class Evaluator:
         self._values = [(value, _ready(value)) for value in formula.values]
         self._finish = compiled_form(formula.typed)
 
+    @property
+    def values(self) -> list[Value]:
+        """The values of the match that it sees."""
+        return [value for value, _ in self._values]
+
     def evaluate(self, rows: pl.DataFrame, sights: Sights) -> tuple[pl.Series, pl.Series | None]:
         """The value for each group, and why it could not be computed, null where it was."""
         frame, faults = rows[sights.current], list[pl.Series]()
