@@ -458,7 +458,8 @@ def facts_first(node: Node) -> str:
 
 def timed_first(node: Node) -> str:
     """How a node gets event time and a watermark, in words."""
-    tables = [source for source in upstream(node) if isinstance(source, Source) and bool(getattr(source.connector, "table_by", ()))]
+    sources = (before.declared_stream for before in upstream(node))
+    tables = [source for source in sources if source is not None and bool(getattr(source.connector, "table_by", ()))]
     if not tables:
         return 'declare the stream with time= and watermark=hr.bounded("30 seconds")'
     declared = f'app.stream({tables[0].name!r}, ..., time=, watermark=hr.bounded("30 seconds"), source=...), then .to_table(key)'
