@@ -216,6 +216,21 @@ def test_a_time_that_is_computed_is_the_same_on_spark_and_in_the_driver(spark: S
     assert app.read("per_minute").num_rows == 3
 
 
+def test_records_of_the_first_and_the_last_years_stop_no_job(spark: SparkSession, tmp_path: Path) -> None:
+    app = hr.App("edges", home=tmp_path)
+    events = app.stream("events", "at timestamp", time="at", watermark=hr.bounded("0s", max_ahead="3000000 days"))
+    app.view("years", events.window(hr.calendar("1 year", zone="UTC")).agg(n="count(*)"))
+    app.view("long", events.window(hr.tumbling("3000 days")).agg(n="count(*)"))
+    years = [2, 3, 4, 2026, 9997, 9999]
+    with app.log.producer(linger=None) as producer:
+        producer.send_table("events", pa.table({"at": [datetime(year, 3, 1, tzinfo=UTC) for year in years]}))
+    app.run(until="end")
+    assert sorted(row["window_start"].year for row in app.read("years").to_pylist()) == years
+    letters = app.log.read("events.dead").to_pylist()
+    assert sum(row["n"] for row in app.read("long").to_pylist()) + len(letters) == len(years)
+    assert {row["reason"] for row in letters} == {"its window would reach beyond the years 1 to 9999"}
+
+
 def test_the_place_of_a_record_is_the_one_that_a_reader_of_its_topic_sees(spark: SparkSession, tmp_path: Path) -> None:
     app = hr.App("places", home=tmp_path)
     app.sink(app.stream("facts", "n int", partitions=3).with_place("place").select("n, place.partition, place.offset"), hr.log("placed"))

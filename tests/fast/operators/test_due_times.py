@@ -77,11 +77,24 @@ def test_a_row_that_stays_though_it_is_due_is_found_again():
     assert times.reached(30, alive).tolist() == [1, 2]
 
 
+def gathered(event, state, timers):
+    timers.after("1 hour")
+
+
+def silent(timer):
+    yield {"k": timer.key.k}
+
+
 OPERATORS = {
     "session": lambda s: s.window(hr.session("1 hour"), by="k").agg(n="count(*)"),
     "dedup": lambda s: s.dedup("k", ttl="1 hour").to_table("k", ttl=None),
     "group": lambda s: s.group("k", ttl="1 hour").agg(n="count(*)"),
     "table": lambda s: s.to_table("k", ttl="1 hour"),
+    "previous": lambda s: s.with_previous("at", by="k", ttl="1 hour").to_table("k"),
+    "timers": lambda s: s.process(gathered, by="k", returns="k bigint", on_timer=silent, ttl=None).to_table("k"),
+    "process": lambda s: s.process(lambda event: event, by="k", state="n int", ttl="1 hour").to_table("k"),
+    "pattern": lambda s: s.match(by="k", pattern="A B", within="1 hour", measures={"ended": "B.at"}).to_table("k"),
+    "join": lambda s: s.join_within(s.select("k, at as met"), on="k", within=("0s", "1 hour")).to_table("k"),
 }
 
 
@@ -96,6 +109,8 @@ def test_an_epoch_in_which_a_key_is_due_looks_at_no_other_keys(kind, tmp_path, m
             start = datetime(2026, 1, 1, tzinfo=UTC)
             # Two keys are due after an hour, all others later.
             driver.send("s", [{"k": key, "at": start + timedelta(minutes=50 * (key > 1))} for key in range(keys)])
+            # What waited for the watermark goes on.
+            driver.send("s", [{"k": 5, "at": start + timedelta(minutes=55)}])
             seen = []
             filtered = pl.DataFrame.filter
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -111,10 +112,20 @@ def test_a_nan_that_is_only_summed_is_no_mistake() -> None:
         assert driver.dead_letters("payments") == []
 
 
-@pytest.mark.parametrize("row", [{"card": "c", "cost": 1.0}, {"card": 7, "amount": "much"}, {"card": "c", "at": 1767268800.5}, "card", 5])
-def test_a_record_that_does_not_fit_the_schema_is_refused_whole(row: Any) -> None:
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"card": "c", "cost": 1.0}, "it has no column 'cost'"),
+        ({"card": 7}, "column 'card' of record 2 of 2: 7 "),
+        ({"card": "c", "amount": "much"}, "column 'amount' of record 2 of 2: 'much' "),
+        ({"card": "c", "at": 1767268800.5}, "column 'at' of record 2 of 2: 1767268800.5 "),
+        ("card", "'card' is not a dictionary of columns"),
+        (5, "5 is not a dictionary of columns"),
+    ],
+)
+def test_a_record_that_does_not_fit_the_schema_is_refused_whole_with_its_column_and_number(row: Any, said: str) -> None:
     with TestDriver(app()) as driver:
-        with pytest.raises(SchemaError, match="does not fit stream 'payments'"):
+        with pytest.raises(SchemaError, match=re.escape(f"does not fit stream 'payments': {said}")):
             driver.send("payments", [{"card": "c", "amount": 1.0, "text": "a", "at": "2026-01-01T12:00:00Z"}, row])
         driver.end()
         assert driver.rows("per_minute") == []

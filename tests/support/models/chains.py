@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.api.stream import Stream
 from headrace.api.windows import calendar, count_window, custom, global_, hopping, session, sliding, tumbling
-from tests.support.models.keyed import CountWindow, Dedup, Group, Positive, Previous, Table, Top
-from tests.support.models.rows import SECOND, Step
+from tests.support.models.facts import Totals
+from tests.support.models.keyed import CountWindow, Dedup, Group, Passing, Positive, Previous, Table, Top
+from tests.support.models.rows import SECOND, Epoch, Relation, Row, Step, difference
 from tests.support.models.windows import ACCUMULATING, DISCARDING, RETRACTING, Intervals, Panes, Sessions, Sliding, regular, whole
 
 AGGREGATES = {"c": "count(*)", "v": "sum(v)", "m": "max(v)", "d": "count(distinct v)", "l": "last(v, true)"}
 Declare = Callable[[Any], Any]
+Kind = Callable[[random.Random, "Place"], "Link | None"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Place:
     """What is known behind some steps: the keys that rows still have, what identifies a row, whether rows change, and how late they come.
 
     `unit` is how many seconds a unit of time has; `window` identifies the windows that rows are results of. `tabled`: they are rows of a
-    table; `restates`: they repeat what others said; `endless`: they are results of one window for all time.
+    table, which expire `ttl` after their time; `restates`: they repeat what others said; `endless`: they are results of one window for all
+    time; `told`: they are changes of a table, or made of such; `split`: they are elements of an array, or made of such.
     """
 
     unit: int
@@ -34,6 +38,9 @@ class Place:
     tabled: bool = False
     restates: bool = False
     endless: bool = False
+    ttl: int | None = None
+    told: bool = False
+    split: bool = False
 
     def time(self, units: int) -> int:
         return units * self.unit * SECOND
@@ -52,6 +59,38 @@ class Link:
     behind: Place
 
 
+@dataclass
+class Flow:
+    """The models of links at work, one behind the other."""
+
+    links: Sequence[Link]
+    _known: list[Relation] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._known = [Counter[Row]() for _ in self.links]
+
+    def epoch(self, epoch: Epoch) -> Epoch:
+        """What an epoch brings behind the last of them."""
+        for place, link in enumerate(self.links):
+            relation = link.model.epoch(epoch)
+            if isinstance(link.model, Passing):
+                epoch = link.model.narrowed(epoch)
+            else:
+                added, removed = difference(relation, self._known[place])
+                epoch = replace(epoch, added=added, removed=removed)
+            self._known[place] = relation
+        return epoch
+
+    @property
+    def relation(self) -> Relation:
+        """All rows that hold behind the last of them."""
+        return self._known[-1]
+
+    @property
+    def late(self) -> int:
+        return sum(link.model.late for link in self.links)
+
+
 @dataclass(frozen=True)
 class Chain:
     links: tuple[Link, ...]
@@ -64,12 +103,12 @@ class Chain:
     @property
     def ordered(self) -> bool:
         """Whether the order of rows of one time matters, which the documents leave open."""
-        return any(isinstance(link.model, Dedup | Previous | CountWindow | Table) for link in self.links)
+        return any(isinstance(link.model, Dedup | Previous | CountWindow | Table | Totals) for link in every(self.links))
 
     @property
     def in_partitions(self) -> bool:
         """Whether the order in which rows come matters only within the key of the stream."""
-        return all("k" in link.model.by for link in self.links if isinstance(link.model, Dedup))
+        return all("k" in link.model.by for link in every(self.links) if isinstance(link.model, Dedup))
 
     def declare(self, stream: Stream) -> Any:
         for link in self.links:
@@ -77,22 +116,38 @@ class Chain:
         return stream
 
 
+def every(links: Sequence[Link]) -> Iterator[Link]:
+    """Links, and those of the chains that they join."""
+    for link in links:
+        yield link
+        for flow in getattr(link.model, "flows", ()):
+            yield from every(flow.links)
+
+
 def chain(chance: random.Random, length: int) -> Chain:
     """A number of steps, each over the results of the one before it."""
-    place, links = Place(chance.choice([1, 1, 1, 360])), list[Link]()
-    while sum(not isinstance(link.model, Positive) for link in links) < length:
+    place = Place(chance.choice([1, 1, 1, 360]))
+    return Chain(tuple(links(chance, length, place)), place.unit)
+
+
+def links(
+    chance: random.Random, length: int, place: Place, kinds: Sequence[Kind] = (), suits: Callable[[Kind, Place], bool] | None = None
+) -> list[Link]:
+    """Random steps behind a place; of `kinds`, where it `suits`."""
+    found = list[Link]()
+    while sum(not isinstance(link.model, Passing) for link in found) < length:
         if not place.restates and chance.random() < 0.15:
-            links.append(Link("where(v > 0)", lambda stream: stream.where("v > 0"), Positive(), place))
-        kind = chance.choice(KINDS)
+            found.append(Link("where(v > 0)", lambda stream: stream.where("v > 0"), Positive(), place))
+        kind = chance.choice(kinds or KINDS)
         # Now and then what is refused, too: it must be, or be right.
-        made = kind(chance, place) if _suits(kind, place) or chance.random() < 0.02 else None
+        made = kind(chance, place) if (suits or fits)(kind, place) or chance.random() < 0.02 else None
         if made is not None:
-            links.append(made)
+            found.append(made)
             place = made.behind
-    return Chain(tuple(links), place.unit)
+    return found
 
 
-def _suits(kind: Callable[..., Any], place: Place) -> bool:
+def fits(kind: Kind, place: Place) -> bool:
     """Whether the documents allow a step behind others."""
     if kind is top:
         return place.tabled or bool(place.window)
@@ -106,14 +161,14 @@ def _suits(kind: Callable[..., Any], place: Place) -> bool:
     return over_changes and not place.endless and not place.tabled and not place.restates
 
 
-def _by(chance: random.Random, place: Place, *, nothing: float = 0) -> tuple[str, ...]:
+def some_keys(chance: random.Random, place: Place, *, nothing: float = 0) -> tuple[str, ...]:
     """Some of the keys; with a chance of `nothing`, where that is a key, too."""
     if not place.keys or chance.random() < nothing:
         return ()
     return tuple(sorted(chance.sample(place.keys, chance.randint(1, len(place.keys)))))
 
 
-def _ttl(chance: random.Random, place: Place) -> int | None:
+def some_ttl(chance: random.Random, place: Place) -> int | None:
     return chance.choice([None, 5, 10, 20, 40, 80])
 
 
@@ -122,22 +177,22 @@ def _micros(place: Place, units: int | None) -> int | None:
 
 
 def group(chance: random.Random, place: Place) -> Link:
-    by, ttl = _by(chance, place), _ttl(chance, place) if not place.changing else chance.choice([None, None, 80])
+    by, ttl = some_keys(chance, place), some_ttl(chance, place) if not place.changing else chance.choice([None, None, 80])
     return Link(
         f"group({by}, ttl={ttl})",
         lambda stream: stream.group(by, ttl=place.spelled(ttl)).agg(**AGGREGATES),
         Group(by, _micros(place, ttl)),
-        replace(place, keys=by, own=by, window=(), changing=True, tabled=True),
+        replace(place, keys=by, own=by, window=(), changing=True, tabled=True, ttl=ttl),
     )
 
 
 def table(chance: random.Random, place: Place) -> Link:
-    by, ttl = _by(chance, place), _ttl(chance, place)
+    by, ttl = some_keys(chance, place), some_ttl(chance, place)
     return Link(
         f"to_table({by}, ttl={ttl})",
         lambda stream: stream.to_table(by, ttl=place.spelled(ttl)),
         Table(by, _micros(place, ttl), place.changing, place.own),
-        replace(place, own=by, window=(), changing=True, tabled=True, restates=False),
+        replace(place, own=by, window=(), changing=True, tabled=True, restates=False, ttl=ttl),
     )
 
 
@@ -154,7 +209,7 @@ def top(chance: random.Random, place: Place) -> Link | None:
 
 
 def dedup(chance: random.Random, place: Place) -> Link:
-    by, ttl = _by(chance, place), _ttl(chance, place)
+    by, ttl = some_keys(chance, place), some_ttl(chance, place)
     return Link(
         f"dedup({by}, ttl={ttl})",
         lambda stream: stream.dedup(by, ttl=place.spelled(ttl)),
@@ -164,7 +219,7 @@ def dedup(chance: random.Random, place: Place) -> Link:
 
 
 def previous(chance: random.Random, place: Place) -> Link:
-    by, ttl = _by(chance, place), _ttl(chance, place)
+    by, ttl = some_keys(chance, place), some_ttl(chance, place)
     return Link(
         f"with_previous({by}, ttl={ttl})",
         lambda stream: stream.with_previous("v", by=by, ttl=place.spelled(ttl)),
@@ -174,7 +229,7 @@ def previous(chance: random.Random, place: Place) -> Link:
 
 
 def counted(chance: random.Random, place: Place) -> Link:
-    by, (records, every) = _by(chance, place, nothing=0.1), chance.choice([(1, 1), (2, 2), (3, 1), (4, 2)])
+    by, (records, every) = some_keys(chance, place, nothing=0.1), chance.choice([(1, 1), (2, 2), (3, 1), (4, 2)])
     return Link(
         f"count_window({records}, every={every}, by={by})",
         lambda stream: stream.window(count_window(records, every=every), by=by).agg(**AGGREGATES),
@@ -184,7 +239,7 @@ def counted(chance: random.Random, place: Place) -> Link:
 
 
 def slid(chance: random.Random, place: Place) -> Link:
-    by, length, until = _by(chance, place, nothing=0.1), chance.choice([3, 10, 30]), chance.choice([0, 0, 10, 40])
+    by, length, until = some_keys(chance, place, nothing=0.1), chance.choice([3, 10, 30]), chance.choice([0, 0, 10, 40])
     emit = {"until": place.spelled(until)} if until else {}
     kept = place.lateness + place.time(until)
     return Link(
@@ -236,7 +291,7 @@ class _Emit:
 
 
 def windows(chance: random.Random, place: Place) -> Link:
-    by = _by(chance, place, nothing=0.1)
+    by = some_keys(chance, place, nothing=0.1)
     kind = chance.choice(["tumbling", "hopping", "custom", "global", "calendar" if place.unit == 360 else "tumbling"])
     emit = _Emit.drawn(chance, ["retracting"] if place.changing else ["discarding", "accumulating", "retracting"])
     if kind == "global" and chance.random() < 0.8:
@@ -262,7 +317,7 @@ def windows(chance: random.Random, place: Place) -> Link:
 
 
 def sessions(chance: random.Random, place: Place) -> Link:
-    by, gap, emit = _by(chance, place, nothing=0.1), chance.choice([3, 6, 10]), _Emit.drawn(chance, ["discarding", "retracting"])
+    by, gap, emit = some_keys(chance, place, nothing=0.1), chance.choice([3, 6, 10]), _Emit.drawn(chance, ["discarding", "retracting"])
     return Link(
         f"session({gap}, by={by}).emit({emit.options})",
         lambda stream: stream.window(session(place.spelled(gap)), by=by).agg(**AGGREGATES).emit(**emit.declared(place)),
@@ -271,7 +326,7 @@ def sessions(chance: random.Random, place: Place) -> Link:
     )
 
 
-KINDS: list[Callable[[random.Random, Place], Link | None]] = [
+KINDS: list[Kind] = [
     group, table, top, dedup, previous, counted, slid, windows, windows, windows, windows, sessions, sessions,
 ]  # fmt: skip
 

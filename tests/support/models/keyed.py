@@ -80,11 +80,12 @@ class Table:
 
 @dataclass
 class Top:
-    """`top(count, by="v", per=)`: the rows with the largest value; of equal ones those with the smallest key."""
+    """`top(count, by="v", per=, rank=)`: the rows with the largest value, and their places; of equal ones those with the smallest key."""
 
     count: int
     per: Sequence[str]
     own: Sequence[str]
+    rank: str = ""
     late: int = 0
     _rows: Counter[Row] = field(default_factory=Counter)
 
@@ -95,12 +96,15 @@ class Top:
             if row["v"] is not None:
                 groups.setdefault(row.key(self.per), []).append(row)
         ordered = (sorted(rows, key=lambda row: (-row["v"], _ranked(row.key(self.own)))) for rows in groups.values())
-        return Counter(row for rows in ordered for row in rows[: self.count])
+        return Counter(self._placed(row, place) for rows in ordered for place, row in enumerate(rows[: self.count], 1))
+
+    def _placed(self, row: Row, place: int) -> Row:
+        return Row.of(row.time, **dict(row.cells), **{self.rank: place}) if self.rank else row
 
 
 @dataclass
-class Positive:
-    """`where("v > 0")`: only rows for which it is true, as long as they are there."""
+class Passing:
+    """A step without state, which says what goes on of an epoch, in the order in which it came."""
 
     late: int = 0
     _rows: Counter[Row] = field(default_factory=Counter)
@@ -111,7 +115,14 @@ class Positive:
         return Counter(self._rows)
 
     def narrowed(self, epoch: Epoch) -> Epoch:
-        """What goes on of an epoch, in the order in which it came."""
+        raise NotImplementedError
+
+
+@dataclass
+class Positive(Passing):
+    """`where("v > 0")`: only rows for which it is true, as long as they are there."""
+
+    def narrowed(self, epoch: Epoch) -> Epoch:
         added, removed = ([row for row in rows if row["v"] is not None and row["v"] > 0] for rows in (epoch.added, epoch.removed))
         return replace(epoch, added=added, removed=removed)
 
@@ -144,7 +155,7 @@ class Dedup:
 
 
 @dataclass
-class _InTurn:
+class InTurn:
     """Rows that wait until the watermark has passed them."""
 
     by: Sequence[str]
@@ -166,7 +177,7 @@ class _InTurn:
 
 
 @dataclass
-class Previous(_InTurn):
+class Previous(InTurn):
     """`with_previous("v", by=, ttl=)`: each row with `v` of the row of its key before it, if that is less than `ttl` before."""
 
     ttl: int | None = None
@@ -183,7 +194,7 @@ class Previous(_InTurn):
 
 
 @dataclass
-class CountWindow(_InTurn):
+class CountWindow(InTurn):
     """`window(count_window(records, every=), by=)`: rows of a key by count, in the order of event time; the rest when the input ends."""
 
     records: int = 1

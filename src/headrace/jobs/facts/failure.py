@@ -28,7 +28,8 @@ def failure(job: str, error: Exception, spark_log: Path | None, functions: Seque
     `functions` are the steps that are functions of the user's: nothing else of a job evaluates expressions that may fail.
     """
     text = str(error)
-    ours = _OURS.search(text)
+    # Python tells causes first: the last error is the one that was raised.
+    ours = next(reversed([*_OURS.finditer(text)]), None)
     if ours is not None:
         return JobError(f"job {job!r} stopped: {ours['fact'].strip()}", why=ours["why"], hint=ours["hint"])
     story = f"the whole story is in {spark_log}" if spark_log else ""
