@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import headrace as hr
-from headrace.checkpoint.journal import OFFSETS, Journal, batches
+from headrace.checkpoint.journal import COMMITS, OFFSETS, Journal, batches
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.quick_epochs import ONE, SEVERAL
 from headrace.jobs.directory import JobDirectory
@@ -24,6 +27,7 @@ from headrace.jobs.start.outputs import create_outputs
 from headrace.jobs.start.restarts import may_pass
 from headrace.plan.explain import identity
 from headrace.spark import query as spark_query
+from headrace.spark.epoch_planning import EpochPlanning
 from headrace.spark.loop import resident_task
 from headrace.spark.loop.epoch_loop import EpochLoop
 from headrace.spark.loop.resident_task import ResidentTask
@@ -33,9 +37,12 @@ from tests.support.processes import PATIENCE, until
 class Counting:
     """An app that counts by key, and its job in a Spark that runs."""
 
-    def __init__(self, home: Path, name: str = "counting") -> None:
+    def __init__(self, home: Path, name: str = "counting", deadly: Path | None = None) -> None:
+        """With `deadly`, a file that is there dies with the task that reads the second epoch."""
         self.app = hr.App(name, home=home)
         numbers = self.app.stream(f"{name}_numbers", "key string, n bigint")
+        if deadly is not None:
+            numbers = numbers.score(partial(_scored_once, deadly), inputs="n", output="same")
         self.app.view(f"{name}_sums", numbers.group("key", ttl=None).agg(seen="count(*)", total="sum(n)"))
         self.place = JobDirectory(home, name)
         self.place.path.mkdir(parents=True)
@@ -66,11 +73,52 @@ class Counting:
         members = {f"k{rest}": range(rest, self._sent, 3) for rest in range(min(3, self._sent))}
         assert rows == {key: (len(numbers), sum(numbers)) for key, numbers in members.items()}
 
+    def epochs(self, kind: str) -> list[int]:
+        """The epochs with an entry in the journal."""
+        return sorted(batch + 1 for batch in batches(self.place.checkpoint, kind))
+
     @property
     def tasks(self) -> str:
         plan = self.place.committed_plan()
         assert plan is not None
         return plan.tasks
+
+
+def _scored_once(deadly: Path, numbers: pa.Table) -> pa.ChunkedArray:
+    armed = deadly.with_suffix(".armed")
+    if armed.exists():
+        armed.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if deadly.exists():
+        deadly.rename(armed)
+    return numbers.column("n")
+
+
+class Commits:
+    """The commits of the loop, which wait to be let go on, or fail; and the epochs that the task was told to read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, full: int = 0) -> None:
+        """The disk is full when epoch `full` is committed."""
+        self.begun, self.read, self.may_end = list[int](), list[int](), threading.Event()
+        commit, read = Journal.commit, ResidentTask.read
+
+        def held_commit(journal: Journal, epoch: int) -> None:
+            self.begun.append(epoch)
+            assert self.may_end.wait(PATIENCE)
+            if epoch == full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            commit(journal, epoch)
+
+        def noted_read(task: ResidentTask, plan: EpochPlan, before: EpochPlan) -> None:
+            read(task, plan, before)
+            self.read.append(plan.epoch)
+
+        monkeypatch.setattr(Journal, "commit", held_commit)
+        monkeypatch.setattr(ResidentTask, "read", noted_read)
+
+    def reading(self, epoch: int) -> None:
+        """Wait until an epoch is read while the one before it is committed."""
+        until(lambda: self.begun[-1:] == [epoch - 1] and self.read[-1:] == [epoch])
 
 
 def test_more_jobs_than_cores_all_get_their_turn(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,30 +163,124 @@ def test_a_larger_epoch_runs_in_several_tasks_and_small_ones_in_one_again(spark:
 def test_an_epoch_is_read_while_the_one_before_is_committed_and_stored_after_that(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit, read = Journal.commit, ResidentTask.read
-    committing, may_commit, asked = threading.Event(), threading.Event(), list[int]()
-
-    def slow_commit(journal: Journal, epoch: int) -> None:
-        committing.set()
-        assert may_commit.wait(PATIENCE)
-        commit(journal, epoch)
-
-    def noted_read(task: ResidentTask, plan: EpochPlan, before: EpochPlan) -> None:
-        read(task, plan, before)
-        asked.append(plan.epoch)
-
-    monkeypatch.setattr(Journal, "commit", slow_commit)
-    monkeypatch.setattr(ResidentTask, "read", noted_read)
-    job = Counting(tmp_path)
+    commits, job = Commits(monkeypatch), Counting(tmp_path)
     job.send(30)
     with job.running(spark, rows=10) as query:
-        assert committing.wait(PATIENCE)
-        until(lambda: asked[-1] == 2)
-        stored = [batch + 1 for batch in batches(job.place.checkpoint, OFFSETS)]
-        may_commit.set()
+        commits.reading(2)
+        stored = job.epochs(OFFSETS)
+        commits.may_end.set()
         query.processAllAvailable()
     assert stored == [1]
     job.check()
+
+
+def test_an_epoch_that_was_read_is_forgotten_if_the_one_before_is_not_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Counting(tmp_path)
+    job.send(40)
+    with monkeypatch.context() as patches:
+        commits = Commits(patches, full=1)
+        with job.running(spark, rows=10) as query:
+            commits.reading(2)
+            commits.may_end.set()
+            with pytest.raises(StreamingQueryException, match="No space left on device"):
+                query.processAllAvailable()
+    assert (job.epochs(OFFSETS), job.epochs(COMMITS)) == ([1], [])
+    # What the next run reads is planned again: there is more by now, and an epoch may have more of it.
+    job.send(20)
+    with job.running(spark, rows=25) as query:
+        query.processAllAvailable()
+    job.check()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_commit_that_fails_is_told_whatever_becomes_of_the_task_that_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    deadly = tmp_path / "deadly"
+    deadly.touch()
+    job = Counting(tmp_path, deadly=deadly)
+    job.send(20)
+    with monkeypatch.context() as patches:
+        commits = Commits(patches, full=1 if full else 0)
+        with job.running(spark, rows=10) as query:
+            commits.reading(2)
+            until(lambda: not any(tmp_path.glob("deadly*")))
+            commits.may_end.set()
+            with pytest.raises(StreamingQueryException) as error:
+                query.processAllAvailable()
+    assert ("No space left on device" in str(error.value)) is full
+    assert may_pass(str(error.value)) is not full
+    assert job.epochs(COMMITS) == ([] if full else [1])
+    with job.running(spark, rows=10) as query:
+        query.processAllAvailable()
+    job.check()
+
+
+def test_a_loop_that_is_stopped_during_a_commit_leaves_a_committed_epoch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Counting(tmp_path)
+    job.send(40)
+    with monkeypatch.context() as patches:
+        commits = Commits(patches)
+        with job.running(spark, rows=10) as query:
+            commits.reading(2)
+            stopping = threading.Thread(target=query.stop)
+            stopping.start()
+            # What takes long is cut off.
+            stopping.join(1)
+            commits.may_end.set()
+            stopping.join()
+            assert query.exception() is None
+    assert job.epochs(COMMITS)[:1] == [1]
+    with job.running(spark, rows=10) as query:
+        query.processAllAvailable()
+    job.check()
+
+
+def test_a_task_that_serves_one_epoch_only_runs_the_one_that_it_has_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident_task, "_STRETCH", 0.0)
+    job = Counting(tmp_path)
+    job.send(30)
+    with job.running(spark, rows=10) as query:
+        query.processAllAvailable()
+    job.check()
+    assert job.epochs(COMMITS) == [1, 2, 3]
+
+
+def test_small_and_large_epochs_are_planned_during_the_commits_of_others(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute, commit, planned_after = EpochLoop._compute, Journal.commit, EpochPlanning.next
+    job, planned, counts = Counting(tmp_path), list[EpochPlan](), [200, 10, 10, 10, 10, 200, 10]
+
+    def noted(planning: EpochPlanning, before: EpochPlan, rows: int | None) -> EpochPlan:
+        plan = planned_after(planning, before, rows)
+        planned.append(plan)
+        return plan
+
+    def more_meanwhile(loop: EpochLoop, before: EpochPlan, plan: EpochPlan) -> None:
+        compute(loop, before, plan)
+        if plan.epoch <= len(counts):
+            job.send(counts[plan.epoch - 1])
+
+    def slow_commit(journal: Journal, epoch: int) -> None:
+        until(lambda: epoch > len(counts) or planned[-1].epoch > epoch)
+        commit(journal, epoch)
+
+    monkeypatch.setattr(EpochPlanning, "next", noted)
+    monkeypatch.setattr(EpochLoop, "_compute", more_meanwhile)
+    monkeypatch.setattr(Journal, "commit", slow_commit)
+    job.send()
+    with job.running(spark, quick_rows=50) as query:
+        query.processAllAvailable()
+    job.check()
+    tasks = {plan.epoch: plan.tasks for plan in planned}
+    assert list(tasks.values()) == [ONE, SEVERAL, SEVERAL, SEVERAL, "last", ONE, SEVERAL, SEVERAL]
 
 
 def test_a_task_that_dies_stops_the_loop_and_the_next_one_does_its_epoch_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -58,9 +58,10 @@ class OnnxSession:
         """The columns of records, each with the input that takes it."""
         wanted = self._wanted
         if len(wanted) == 1:
-            width = wanted[0].shape[-1] if len(wanted[0].shape) == 2 else None
-            if isinstance(width, int) and width != len(given):
-                raise WrongScores(f"the model takes {width} values a record, not {len(given)} ({', '.join(given)})")
+            width = _width(wanted[0].shape)
+            if width is not None and width != len(given):
+                values = "one value" if width == 1 else f"{width} values"
+                raise WrongScores(f"the model takes {values} a record, not {len(given)} ({', '.join(given)})")
             return [(name, wanted[0]) for name in given]
         if len(wanted) != len(given):
             names = ", ".join(one.name for one in wanted)
@@ -73,6 +74,13 @@ class OnnxSession:
 def loaded(contents: bytes) -> OnnxSession:
     """A model by its contents, loaded once a process; the last ones are kept."""
     return OnnxSession(contents)
+
+
+def _width(shape: Sequence[Any]) -> int | None:
+    """The values of a record that an input takes; None if the model does not say."""
+    if len(shape) == 1:
+        return 1
+    return shape[-1] if len(shape) == 2 and isinstance(shape[-1], int) else None
 
 
 def _numbers(column: pl.Series, kind: str) -> np.ndarray:
@@ -128,6 +136,8 @@ def _no_whole(column: pl.Series, low: int, high: int) -> pl.Series:
 def _of_each(answer: Any) -> np.ndarray:
     """One number for each record: with two classes, the probability of the second."""
     if isinstance(answer, list):
+        if not all(isinstance(one, Mapping) for one in answer):
+            raise WrongScores("the model gives a list of tensors, not one score for each record")
         answer = np.array([list(one.values()) for one in answer])
     found = np.asarray(answer)
     if found.ndim == 2 and found.shape[1] in (1, 2):

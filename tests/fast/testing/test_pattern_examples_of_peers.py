@@ -1,4 +1,4 @@
-"""Patterns that the documents and tests of Trino and Flink answer, with the answers that these give."""
+"""Patterns that the documents and tests of Trino, Flink and Esper answer, with the answers that these give."""
 
 from __future__ import annotations
 
@@ -202,3 +202,52 @@ def test_after_a_match_of_letters_the_search_continues_where_it_is_told(pattern:
 def test_what_does_not_follow_ends_a_search_among_skipped_events(pattern: str, text: str, wanted: str) -> None:
     define = {name: f"value = {number}" for number, name in enumerate("ABCDX")}
     assert labeled(tuple("abcdx".index(letter) for letter in text), pattern, define, skip="others") == wanted
+
+
+# Of the tests of Esper, which gives a match again when it grows: the longest of each is ours.
+W = {"F": "value < prev(value)", "G": "value > prev(value)", "H": "value < prev(value)", "I": "value > prev(value)"}
+SIXTY = tuple(int(digit) for digit in "888637626299850920238599472804478645175866068438253398559733")
+W_SHAPES = [
+    (3, 9), (4, 9), (6, 11), (7, 11), (12, 21), (13, 21), (14, 21), (16, 23), (17, 23), (24, 28), (26, 30), (33, 38), (34, 38), (36, 40),
+    (42, 48), (45, 50), (46, 50),
+]  # fmt: skip
+
+
+def test_every_w_among_sixty_values_is_found() -> None:
+    found = rows_of(
+        SIXTY, pattern="A F+ G+ H+ I+", define=W, after="next row", rows="one", measures={"first": "A.id", "last": "last(I.id)"}
+    )
+    assert [(row["first"], row["last"]) for row in found] == W_SHAPES
+
+
+RISING, TENS = (5, 3, 6, 4, 6, 10, 9, 4), (12, 10, 8, 10, 12, 8, 10, 12, 12, 12, 9)
+OVER = {"A": "value = 10", "B": "value > 10", "C": "value < 10"}
+ONES = {"A": "value = 1", "B": "value in (1, 2)", "C": "value = 3"}
+FALLING = {
+    "B": "value < prev(value)", "C": "value <= prev(value)", "D": "value < prev(value)", "E": "value >= prev(value)",
+    "F": "value >= prev(value) and value > A.value",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "pattern", "define", "after", "wanted"),
+    [
+        (RISING, "A B", {"B": "value > A.value"}, "past last row", "2A 3B | 4A 5B"),
+        (RISING, "A B", {"B": "value > A.value"}, "next row", "2A 3B | 4A 5B | 5A 6B"),
+        (TENS, "A B* C", OVER, "past last row", "2A 3C | 4A 5B 6C | 7A 8B 9B 10B 11C"),
+        (TENS, "A B+ C", OVER, "past last row", "4A 5B 6C | 7A 8B 9B 10B 11C"),
+        (TENS, "A B? C", OVER, "past last row", "2A 3C | 4A 5B 6C"),
+        ((3, 1, 2, 5, 1, 2, 1, 2, 1), "A B A", {"A": "value = 1", "B": "value = 2"}, "next row", "5A 6B 7A | 7A 8B 9A"),
+        ((1,), "A?? B", {"A": "value = 1", "B": "value = 1"}, "past last row", "1B"),
+        ((1, 1, 1, 3, 1, 1, 1, 1, 3, 1, 3, 3), "A*? B? C", ONES, "past last row", "1A 2A 3B 4C | 5A 6A 7A 8B 9C | 10B 11C | 12C"),
+        ((1, 1, 1, 3, 1, 1, 1, 1, 3, 1, 3, 3), "A+? B? C", ONES, "past last row", "1A 2A 3B 4C | 5A 6A 7A 8B 9C | 10A 11C"),
+        (
+            (100, 98, 75, 61, 50, 49, 64, 78, 84), "A B C* D E* F+", FALLING, "next row",
+            "3A 4B 5C 6D 7E 8E 9F | 4A 5B 6D 7E 8E 9F",
+        ),
+    ],
+)  # fmt: skip
+def test_rows_are_matched_as_an_engine_of_events_does(
+    values: tuple[int, ...], pattern: str, define: dict[str, str], after: str, wanted: str
+) -> None:
+    assert labeled(values, pattern, define, after=after) == wanted

@@ -14,9 +14,12 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 from uuid import uuid4
 
@@ -117,13 +120,10 @@ class EpochLoop:
     def _work(self) -> None:
         try:
             self._spark.sparkContext.setJobGroup(self._group, "epochs in several tasks")
-            try:
+            with self._ending():
                 self._run()
                 self._committed()
                 self._tell()
-            finally:
-                self._commits.shutdown()
-                self._one.close()
         except Exception as error:  # noqa: BLE001 - who waits for the end gets it
             # One that was cut off did not fail.
             self._failure = None if self._stopping.is_set() else _as_of_a_query(error)
@@ -131,6 +131,23 @@ class EpochLoop:
             with self._changed:
                 self._at_work, self._ended = False, True
                 self._changed.notify_all()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End what works beside the loop when the loop ends. Of several failures the first one is raised; the others are told with it."""
+        try:
+            yield
+        except Exception as error:
+            for step in (self._committed, self._one.close):
+                try:
+                    step()
+                except Exception as other:  # noqa: BLE001 - it is told with the first one
+                    error.add_note(indent(f"after that: {type(other).__name__}: {other}", "  "))
+            raise
+        else:
+            self._one.close()
+        finally:
+            self._commits.shutdown()
 
     def _run(self) -> None:
         self._journal.open()
@@ -234,7 +251,7 @@ def _report(epoch: int, start: str | None, end: str, moments: tuple[float, ...])
 def _as_of_a_query(error: Exception) -> Exception:
     """An error as a query of Spark raises it: its text has all that is known. The end of the JVM stays what it is."""
     if isinstance(error, Py4JJavaError):
-        return StreamingQueryException(message=str(error))
+        return StreamingQueryException(message="\n".join([str(error), *getattr(error, "__notes__", ())]))
     if isinstance(error, (Py4JError, ConnectionError)) and not alive():
         return error
     return StreamingQueryException(message="".join(traceback.format_exception(error)))
