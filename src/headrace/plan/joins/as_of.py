@@ -108,7 +108,7 @@ class AsOfJoin(Join):
     def state_summary(self) -> StateSummary:
         return StateSummary(
             f"records that wait for the watermark{', each with its early answer' if self.early else ''}, and the versions of each key",
-            f"versions until {spelled(self.reach)} after the next one, the last of a key forever",
+            f"versions until {spelled(self.reach + self.sides.right.lateness)} after the next one, the last of a key forever",
         )
 
     def _refuse_records_that_look_alike(self) -> None:
