@@ -12,6 +12,7 @@ from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.api.windows import bounded
 from headrace.core.durations import duration
+from headrace.engine.times.event_time_trace import timings
 from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
@@ -65,3 +66,23 @@ def test_a_version_that_may_come_late_is_kept_for_as_long_as_the_join_says() -> 
         assert kept(driver, valued.name) == 2
         driver.advance(at(200) + duration(bound))
         assert kept(driver, valued.name) == 1
+
+
+def test_versions_with_a_ttl_are_valid_and_kept_for_as_long_as_the_join_says() -> None:
+    app = Declaration("expiring")
+    a, b, _ = streams(app)
+    valued = a.join(b.to_table("k", ttl="20s").as_of("at", history="1 minute"), on="k")
+    app.sink(valued, LogTopic("out"), name="out")
+    bound = valued.node.state_summary.bound
+    assert bound == "versions until 1 minute after the next one, and 1 minute 20 seconds after their own time at most"
+    (timing,) = timings(app.plan(), "b", int(at(100).timestamp()) * 1_000_000)
+    until = "until the next version of its key, to 2026-01-01 12:01:59.999999 at the latest"
+    assert timing.turn == f"is the version for records of 'a' from 2026-01-01 12:01:40 {until}"
+    assert timing.window_end == at(120) - TICK
+    with TestDriver(app, shards=1) as driver:
+        meeting(driver, 100, "b")
+        driver.send("a", [{"k": "x", "at": at(120) - TICK}, {"k": "x", "at": at(120)}])
+        driver.advance(at(180) - TICK)
+        assert ([row["at"] for row in driver.rows("out")], kept(driver, valued.name)) == ([at(120) - TICK], 1)
+        driver.advance(at(180))
+        assert kept(driver, valued.name) == 0
