@@ -36,7 +36,7 @@ from headrace.plan.plan import Output, Plan
 from headrace.plan.topics import dead_topic, hot_topic, late_topic
 from headrace.plan.waits import waits
 from headrace.plan.watermarks import Watermark
-from headrace.testing.records import sent_table
+from headrace.testing.records import removals_of, sent_table
 from headrace.testing.sent_stream import SentStream
 
 Moment = datetime | str
@@ -91,9 +91,10 @@ class TestDriver:
     def remove(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Remove rows from a table of another system (`app.table`), by their keys, as a tombstone does."""
         source = self._source(table)
-        if not getattr(source.connector, "table_by", ()):
+        key = getattr(source.connector, "table_by", ())
+        if not key:
             raise PlanError(f"{table!r} is not a table that rows can be removed from", hint='app.table("name", ..., source=hr.kafka(...))')
-        records = self._inputs[table].send(sent_table(source, rows))
+        records = self._inputs[table].send(sent_table(removals_of(source, key), rows))
         # A removal has no event time of its own.
         plan = replace(self._plan.following(self._now), positions=self._planner.ends())
         self._run(plan, {table: records.with_columns(pl.lit(RETRACT, pl.Int8).alias(OP))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,11 @@ def sent_table(source: Source, rows: Sequence[Mapping[str, Any]] | pa.Table) -> 
         raise SchemaError(
             f"a record does not fit stream {source.name!r}: {error}", hint=f"its columns are {declared(source.columns)}"
         ) from error
+
+
+def removals_of(source: Source, key: Sequence[str]) -> Source:
+    """A table's stream as removals are sent to it: they have a key, and need no other values."""
+    return replace(source, columns=pa.schema([field if field.name in key else field.with_nullable(True) for field in source.columns]))
 
 
 def _of_rows(source: Source, rows: Sequence[Mapping[str, Any]]) -> list[pa.Array]:

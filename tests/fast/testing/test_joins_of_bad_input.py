@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded, count_window
-from headrace.core.errors import PlanError
+from headrace.core.errors import PlanError, SchemaError
 from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
@@ -222,3 +222,20 @@ def test_what_is_no_number_is_one_key_of_every_step_that_has_a_state() -> None:
         assert sorted((row["id"], row["previous_id"]) for row in driver.rows("previous")) == [(1, None), (2, 1), (3, 2)]
         assert [row["n"] for row in driver.rows("counted")] == [3, 3]
         assert [row["name"] for row in driver.rows("named")] == ["odd"] * 3
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_row_is_removed_by_its_key_alone_where_other_columns_are_not_null(how: str) -> None:
+    app = Declaration("removed")
+    orders = app.table("orders", "id int not null, product string not null", key="id", source=KAFKA)
+    prices = app.table("prices", "product string not null, price int not null", key="product", source=KAFKA)
+    app.view("out", orders.join(prices, on="product", how=how, ttl=None))
+    with TestDriver(app) as driver:
+        driver.send("prices", [{"product": "pen", "price": 5}])
+        driver.send("orders", [{"id": 1, "product": "pen"}, {"id": 2, "product": "pen"}])
+        driver.remove("orders", [{"id": 2}])
+        assert driver.rows("out") == [{"id": 1, "product": "pen", "price": 5}]
+        driver.remove("prices", [{"product": "pen"}])
+        assert driver.rows("out") == ([{"id": 1, "product": "pen", "price": None}] if how == "left" else [])
+        with pytest.raises(SchemaError, match="column 'id' is NOT NULL"):
+            driver.remove("orders", [{"product": "pen"}])

@@ -58,8 +58,11 @@ def _(node: AsOfJoin, before: Node, moment: int) -> Iterator[JoinTimes]:
         words += ", is answered at once, and proved" if node.early else ", and is answered"
         yield JoinTimes(words, END, moment, moment + _TICK + lateness, moment + _TICK + microseconds(node.reach))
     if node.sides.right.name == before.name:
+        ttl = node.table.expires_after
+        last = END if ttl is None else moment + microseconds(ttl) - _TICK
         words = f"is the version for records of {node.sides.left.name!r} from {_shown(moment)} until the next version of its key"
-        yield JoinTimes(words, moment, END, END, moment + _TICK + lateness)
+        words += "" if ttl is None else f", to {_shown(last)} at the latest"
+        yield JoinTimes(words, moment, last, END, moment + _TICK + lateness)
 
 
 def _shown(moment: int) -> str:

@@ -106,9 +106,11 @@ class AsOfJoin(Join):
 
     @property
     def state_summary(self) -> StateSummary:
+        kept, ttl = self.reach + self.sides.right.lateness, self.table.expires_after
+        last = "the last of a key forever" if ttl is None else f"and {spelled(kept + ttl)} after their own time at most"
         return StateSummary(
             f"records that wait for the watermark{', each with its early answer' if self.early else ''}, and the versions of each key",
-            f"versions until {spelled(self.reach)} after the next one, the last of a key forever",
+            f"versions until {spelled(kept)} after the next one, {last}",
         )
 
     def _refuse_records_that_look_alike(self) -> None:

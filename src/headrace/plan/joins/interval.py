@@ -81,10 +81,18 @@ class IntervalJoin(Join):
         return f"{self.sides.words}, right from {spelled(self.before)} before to {spelled(self.after)} after{picked}{where}"
 
     @property
+    def kept(self) -> tuple[timedelta, timedelta]:
+        """How far behind the watermark a left row and a right one may still be asked for.
+
+        A row meets those of the other side that come later; where these wait, it is looked up once more when they are settled.
+        """
+        left, right = self.after + self.sides.right.lateness, self.before + self.sides.left.lateness
+        left_again, right_again = self.after + right, self.before + left
+        return max(left, left_again) if self.sides.keeps_right else left, max(right, right_again) if self.left_waits else right
+
+    @property
     def state_summary(self) -> StateSummary:
-        both = spelled(self.before + self.after)
-        left = both if self.sides.keeps_right else spelled(self.after)
-        right = both if self.left_waits else spelled(self.before)
+        left, right = map(spelled, self.kept)
         return StateSummary("the rows of both sides", f"left {left}, right {right} after a row's time")
 
     def _refuse_picks(self) -> None:

@@ -58,8 +58,9 @@ class Sides:
 
     @property
     def columns(self) -> pa.Schema:
-        """All left columns, then the right ones that are not compared."""
-        left = [self._nullable(field, self.keeps_right and field.name not in self.left_on) for field in self.left.columns]
+        """All left columns, then the right ones that are not compared. A right row without a match shows its own values under `on`."""
+        compared = {left: self.right.columns.field(right).nullable for left, right in self.on}
+        left = [self._nullable(field, self.keeps_right and compared.get(field.name, True)) for field in self.left.columns]
         rest = [field for field in self.right.columns if field.name not in self.right_on]
         return pa.schema([*left, *(self._nullable(field, self.keeps_left).with_name(self.shown[field.name]) for field in rest)])
 

@@ -57,7 +57,8 @@ class TableLookup(Join):
 
     @property
     def state_summary(self) -> StateSummary:
-        return StateSummary("a copy of the table", f"as many rows as {self.sides.right.name!r} has")
+        spread = " on every shard" if self.broadcast else ""
+        return StateSummary("a copy of the table", f"as many rows{spread} as {self.sides.right.name!r} has")
 
 
 def refuse_another_key(join: Join, table: Node) -> None:
