@@ -459,8 +459,25 @@ from
 with
 """
 
+_QUOTED = """
+select extract("year from date '2026-01-01'), current_setting('threads'), extract(year" from date '2026-01-01')
+select extract("year from date '2026-01-01'), (select count(*) from duckdb_settings()), extract(year" from date '2026-01-01')
+select cast(1 as decimal(5, "2)), current_setting('threads'), cast(1 as decimal(5, 2"))
+select 1::decimal("5,2)), current_setting('threads'), (cast(1 as decimal(5,2")
+select cast(1 as "x y), current_setting('threads'), cast(1 as int")
+select cast(1 as "s.t), current_setting('threads'), cast(1 as int")
+select try_cast(1 as "x y), current_setting('threads'), cast(1 as int")
+select null::"x y[]), current_setting('threads'), (1::int"
+select interval 1 "day), current_setting('threads'), (interval 1 day"
+select date_part("year', date '2026-01-01'), current_setting('threads'), ('x", date '2026-01-01')
+select url collate "nocase, current_setting('threads')" from totals
+select * from totals using sample 1 "rows), current_setting('threads')"
+select sum(views) over (rows "unbounded preceding), current_setting('threads'), (1" ) from totals
+select url as x -- */, current_setting('threads') as y from totals /*
+"""
+
 ESCAPES = [
-    *(line for block in (_FILES, _STATEMENTS, _FUNCTIONS, _TABLES, _FORMS) for line in block.splitlines() if line),
+    *(line for block in (_FILES, _STATEMENTS, _FUNCTIONS, _TABLES, _FORMS, _QUOTED) for line in block.splitlines() if line),
     "",
     ";",
     "\0",

@@ -9,6 +9,7 @@ other stopped. An entry of the loop is one file, with a checksum inside: to sync
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 import zlib
@@ -34,7 +35,11 @@ def entry(checkpoint: Path, kind: str, batch: int) -> Path:
 
 def batches(checkpoint: Path, kind: str) -> list[int]:
     """The numbers of the batches that have an entry, in no order."""
-    return [int(file.name) for file in (checkpoint / kind).glob("[0-9]*") if file.name.isdecimal()]
+    try:
+        with os.scandir(checkpoint / kind) as entries:
+            return [int(file.name) for file in entries if file.name.isascii() and file.name.isdecimal()]
+    except FileNotFoundError:
+        return []
 
 
 def moments_of(checkpoint: Path, epoch: int) -> tuple[float, float]:

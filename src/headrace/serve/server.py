@@ -30,9 +30,10 @@ from headrace.serve.http.connections import guarded
 from headrace.serve.http.limits import ServerLimits
 from headrace.serve.http.metrics import server_metrics
 from headrace.serve.http.problems import Problem, problem_of
-from headrace.serve.http.security import Security
+from headrace.serve.http.security import Dispatch, Security
 from headrace.serve.http.tokens import Tokens, tokens_in
 from headrace.serve.otlp import exported
+from headrace.serve.pauses import keep_what_is_there, short_turns
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits
 
@@ -141,6 +142,7 @@ class Server:
         self._log = Log(home / "log")
         self.hub = Hub(self._log, home, place / f"cache-{settings.port}" if cached else None, settings.limits)
         self.api = Api(self.hub, settings.sql, development=settings.development)
+        self._serves_only = False
 
     @property
     def url(self) -> str:
@@ -152,15 +154,18 @@ class Server:
             Security, rules=self.api.rules(), tokens=self.tokens, hosts=self._settings.hosts(), limits=self._settings.limits
         )
         return Starlette(
-            routes=self.api.routes(), middleware=[security], lifespan=self._lifespan,
+            routes=[Dispatch()], middleware=[security], lifespan=self._lifespan,
             exception_handlers={Problem: _told, HeadraceError: _told, Exception: _failed},
         )  # fmt: skip
 
     def run(self, announce: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGINT or SIGTERM; `announce` is called as soon as clients are answered."""
+
+        self._serves_only = True
         server = _HubServer(self._config(), self.hub, announce)
         try:
-            server.run()
+            with short_turns():
+                server.run()
         except SystemExit as error:
             if server.started:
                 raise
@@ -172,15 +177,16 @@ class Server:
         server = _HubServer(self._config(), self.hub)
         thread = threading.Thread(target=server.run, name="headrace-server", daemon=True)
         thread.start()
-        try:
-            while not server.started:
-                if not thread.is_alive():
-                    raise self._unserved()
-                time.sleep(0.01)
-            yield
-        finally:
-            server.should_exit = True
-            thread.join()
+        with short_turns():
+            try:
+                while not server.started:
+                    if not thread.is_alive():
+                        raise self._unserved()
+                    time.sleep(0.01)
+                yield
+            finally:
+                server.should_exit = True
+                thread.join()
 
     def _unserved(self) -> ConnectorError:
         return ConnectorError(f"{self.url} cannot be served", hint="is the port taken? choose another with --port")
@@ -196,10 +202,18 @@ class Server:
     def _metrics(self) -> Iterable[Metric]:
         return server_metrics(self.hub.follower.rows(), self.hub.subscribers)
 
+    async def _settle(self) -> None:
+        """Once every view is there, let collections of garbage look only at what comes later."""
+        while not self.hub.follower.ready:
+            await self.hub.pause(0.1)
+        keep_what_is_there()
+
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         await self.hub.start()
-        following = asyncio.create_task(self.api.jobs.follow())
+        tasks = [asyncio.create_task(self.api.jobs.follow())]
+        if self._serves_only:
+            tasks.append(asyncio.create_task(self._settle()))
         try:
             with (
                 watching(lambda: jobs_in(self._home), self._log, self._settings.channels),
@@ -207,8 +221,9 @@ class Server:
             ):
                 yield
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self.hub.stop()
             self._log.close()
             self._lock.release()

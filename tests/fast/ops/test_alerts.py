@@ -68,6 +68,12 @@ class Watched:
         self.running = self.job.place.held()
         self.running.__enter__()
 
+    def watch(self, seconds):
+        """Rounds as a watch makes them, for some time."""
+        for _ in range(seconds // 50):
+            self.round(50)
+        return self.events()
+
     def round(self, seconds=0):
         self.job.clock.advance(timedelta(seconds=seconds))
         with Log(self.job.home / "log", clock=self.job.clock) as log:
@@ -76,6 +82,10 @@ class Watched:
 
     def events(self):
         return [(event["alert"], event["state"]) for event in ledger_of(self.job.place).history]
+
+    def of(self, alert):
+        """The states that were told of one alert."""
+        return [state for name, state in self.events() if name == alert]
 
     def _touch(self):
         now = self.job.clock.now() / 1_000_000
@@ -101,10 +111,10 @@ def test_an_alert_fires_once_it_has_held_for_its_time_and_is_resolved_once(watch
     shop.round()
     for _ in range(3):
         shop.job.account("orders", taken=100, out=50, late=50)
-        assert shop.round(100) == []
+        assert shop.watch(100) == []
     assert told(shop.job.place, read_description(shop.job.place.path))["alerts"][0]["state"] == "pending"
     shop.job.account("orders", taken=100, out=50, late=50)
-    assert shop.round(100) == [("late records", "firing")]
+    assert shop.watch(100) == [("late records", "firing")]
     assert shop.round(10) == [("late records", "firing")]
     assert shop.round(400)[-1] == ("late records", "resolved")
     assert shop.round(10).count(("late records", "resolved")) == 1
@@ -139,7 +149,60 @@ def test_an_alert_that_is_declared_no_more_is_resolved_once_and_forgotten(watche
     assert shop.round(5) == [("lag", "firing"), ("lag", "resolved")]
     # Declared again, it has to hold for its whole time anew.
     declared.write_text(before)
-    assert shop.round(3_600) == [("lag", "firing"), ("lag", "resolved"), ("lag", "firing")]
+    shop.watch(3_600)
+    assert (shop.of("lag"), shop.of("soon")) == (["firing", "resolved", "firing"], [])
+    assert ledger_of(shop.job.place).untold == []
+
+
+def test_a_condition_that_held_before_a_time_without_a_watch_has_to_hold_anew(watched):
+    shop = watched(alerts=[{**BEHIND, "for_": "5 minutes"}])
+    shop.job.send(10)
+    shop.watch(200)
+    # Nobody knows how it was meanwhile: the job was stopped, and there was no server.
+    shop.round(3_600)
+    shop.watch(250)
+    assert shop.of("lag") == []
+    shop.watch(50)
+    assert shop.of("lag") == ["firing"]
+    # An alert that fires goes on after such a time.
+    shop.round(3_600)
+    assert shop.of("lag") == ["firing"]
+
+
+def test_a_restart_of_the_watch_does_not_begin_the_time_of_a_condition_anew(watched):
+    shop = watched(alerts=[{**BEHIND, "for_": "5 minutes"}])
+    shop.job.send(10)
+    for _ in range(6):
+        assert shop.round(59) == []
+    assert shop.round(5) == [("lag", "firing")]
+
+
+def test_an_event_for_a_channel_that_nobody_has_any_more_leaves_the_ledger_after_a_day(watched, caplog):
+    with served(Webhook("/hook")) as hook:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])
+        hook.away = True
+        shop.job.send(10)
+        shop.round(5)
+        shop.channels = Channels()
+        shop.round(86_000)
+        # Another process may still have it.
+        assert [event["to"] for event in ledger_of(shop.job.place).untold] == [["webhook"]]
+        shop.round(1_000)
+    assert ledger_of(shop.job.place).untold == []
+    assert "alert 'lag' of job 'shop' was not told by webhook" in caplog.text
+    assert hook.taken == {}
+
+
+def test_an_event_for_a_channel_that_is_away_for_days_is_told_when_it_is_back(watched):
+    with served(Webhook("/hook")) as hook:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[BEHIND])
+        hook.away = True
+        shop.job.send(10)
+        shop.round(5)
+        shop.round(200_000)
+        hook.away = False
+        shop.round(5)
+    assert len(hook.taken) == 1
     assert ledger_of(shop.job.place).untold == []
 
 
@@ -327,5 +390,5 @@ def test_a_ledger_is_plain_json(watched):
     shop = watched()
     shop.round(5)
     assert set(json.loads((shop.job.place.path / "alerts.json").read_text())) == {
-        "holding", "firing", "untold", "history", "samples", "job",
+        "holding", "firing", "untold", "history", "samples", "job", "judged_at",
     }  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_row_comes_in_the_format_that_its_own_question_asked_for(table):
 
 def test_questions_that_come_together_look_once(table, monkeypatch):
     looks, find = [], table.find
-    monkeypatch.setattr(table, "find", lambda keys: looks.append(keys.height) or find(keys))
+    monkeypatch.setattr(table, "find", lambda keys, **how: looks.append(keys.height) or find(keys, **how))
     answers(table, [f"/{number}" for number in range(30)])
     assert looks == [30]
 
@@ -58,7 +58,7 @@ def test_a_look_that_fails_fails_every_question_in_it_and_none_after_it(table, m
     async def ask():
         reads = KeyReads()
         with monkeypatch.context() as broken:
-            broken.setattr(table, "find", lambda keys: 1 / 0)
+            broken.setattr(table, "find", lambda keys, **how: 1 / 0)
             failed = await asyncio.gather(*(reads.find(table, ("/1",)) for _ in range(3)), return_exceptions=True)
         return failed, await reads.find(table, ("/1",))
 
@@ -87,6 +87,25 @@ def test_a_question_that_is_withdrawn_does_not_hold_up_the_others(table):
         return [await tasks[0], await tasks[2]]
 
     assert [json.loads(answer.body(ResponseFormat(JSON)))["views"] for answer in asyncio.run(ask())] == [0, 2]
+
+
+def test_questions_that_come_while_the_table_moves_on_do_not_hold_up_the_server(table):
+    async def ask():
+        reads, passed = KeyReads(), asyncio.Event()
+        with table._lock:
+            # As the thread that applies an epoch has it.
+            asked = [asyncio.create_task(reads.find(table, (f"/{number}",))) for number in range(3)]
+            await asyncio.sleep(0.02)
+            late = asyncio.create_task(reads.find(table, ("/none",)))
+            asked[1].cancel()
+            asyncio.get_running_loop().call_soon(passed.set)
+            await passed.wait()
+            assert not any(task.done() for task in (asked[0], asked[2], late))
+        return [await asked[0], await asked[2]], await late
+
+    found, missing = asyncio.run(ask())
+    assert [json.loads(answer.body(ResponseFormat(JSON)))["views"] for answer in found] == [0, 2]
+    assert not missing.found
 
 
 @pytest.mark.parametrize("seed", seeds(20))

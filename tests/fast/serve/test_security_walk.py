@@ -10,12 +10,12 @@ import schemathesis
 import websockets.sync.client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from starlette.routing import Route, WebSocketRoute, compile_path
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import headrace as hr
 from headrace.plan.side_streams import DEAD_LETTER
 from headrace.serve.http.limits import ServerLimits
+from headrace.serve.http.security import WEBSOCKET, Dispatch
 from tests.support.examples import examples
 from tests.support.http_attacks import BODIES, PATHS, QUERIES
 from tests.support.processes import PATIENCE
@@ -56,15 +56,14 @@ def send(client, method, path, **headers):
 
 def test_the_documents_name_every_route_and_socket(client):
     described = {path: set(methods) for path, methods in client.get("/openapi.json").json()["paths"].items()}
-    for route in client.server.application().routes:
-        path = route.path.replace(":path}", "}")
-        if isinstance(route, Route):
-            assert {method.lower() for method in route.methods - {"HEAD"}} <= described[path], path
-        else:
-            assert isinstance(route, WebSocketRoute)
-            pattern = compile_path(route.path)[0]
+    # A request reaches a handler by these rules only.
+    assert [type(route) for route in client.server.application().routes] == [Dispatch]
+    for rule in client.server.api.rules():
+        assert rule.roles.keys() == rule.applications.keys()
+        assert {method.lower() for method in rule.applications if method != WEBSOCKET} <= described[rule.path.replace(":path}", "}")], rule
+        if WEBSOCKET in rule.applications:
             assert sockets(client)
-            assert all(pattern.fullmatch(address) for address in sockets(client))
+            assert all(rule.pattern.fullmatch(address) for address in sockets(client))
 
 
 def test_the_document_is_valid_and_names_what_a_client_may_send(client):

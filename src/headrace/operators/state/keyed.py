@@ -370,6 +370,10 @@ class KeyedState:
 
     def _gather(self, rows: np.ndarray, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Rows by their numbers, in that order: all of their columns, or some."""
+        if len(rows) == 1:
+            (row,) = rows.tolist()
+            frame = self._rows[row >> ROW_BITS].frame
+            return rows_at(frame if columns is None else columns_of(frame, columns), rows & ROW_MASK)
         # From the first to the last of each run, not to and fro.
         order = np.argsort(rows)
         ordered = rows[order]
@@ -403,6 +407,9 @@ def _unmarked(rows: pl.DataFrame) -> pl.DataFrame:
 def _by_run(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """The runs that sorted row numbers are of, each with the places in it."""
     numbers = rows >> ROW_BITS
+    if len(rows) and numbers[0] == numbers[-1]:
+        yield int(numbers[0]), rows & ROW_MASK
+        return
     bounds = np.flatnonzero(np.diff(numbers, prepend=ABSENT, append=ABSENT))
     for start, end in pairwise(bounds.tolist()):
         yield int(numbers[start]), rows[start:end] & ROW_MASK

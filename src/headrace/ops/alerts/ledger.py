@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.core.files.disk import PosixLock
@@ -24,6 +24,10 @@ _HISTORY, _SAMPLES = 100, 400
 # Samples of the last minutes are close together, older ones are not.
 _NEAR, _LATELY = 5.0, 300.0
 _FAR = 60.0
+# A watch judges every few seconds. After a longer pause nobody knows whether a condition was true all the time.
+_UNWATCHED = 60.0
+# Another process that watches the job may have a channel that this one does not have.
+_FOREIGN = timedelta(days=1)
 
 
 @dataclass
@@ -40,10 +44,15 @@ class AlertLedger:
     samples: list[Facts] = field(default_factory=list)
     job: str = ""
     """The job whose samples they are; one that was reset counts from the beginning."""
+    judged_at: float | None = None
+    """When the conditions were judged last."""
 
     def judge(self, job: str, alerts: Sequence[Alert], facts: Facts, channels: Sequence[str]) -> None:
         """Record which alerts begin to fire and which have ended."""
         now = facts["at"] or 0.0
+        if self.judged_at is None or abs(now - self.judged_at) > _UNWATCHED:
+            self.holding = {}
+        self.judged_at = now
         for alert in alerts:
             if not alert.holds(facts):
                 self.holding.pop(alert.name, None)
@@ -58,6 +67,17 @@ class AlertLedger:
         for name in self.firing.keys() - declared:
             # It is declared no more: whoever was told that it fires is told that this has ended.
             self._keep({**self.firing.pop(name), "state": "resolved", "at": moment(now), "facts": {}}, channels)
+
+    def give_up(self, channels: Sequence[str], now: float) -> list[tuple[dict[str, Any], str]]:
+        """Drop what has waited for a day for a channel that is not among these; returns each such event and channel."""
+        before = datetime.fromtimestamp(now, UTC) - _FOREIGN
+        dropped = []
+        for event in self.untold:
+            if datetime.fromisoformat(event["at"]) < before:
+                dropped += [(event, channel) for channel in event["to"] if channel not in channels]
+                event["to"] = [channel for channel in event["to"] if channel in channels]
+        self.untold = [event for event in self.untold if event["to"]]
+        return dropped
 
     def sample(self, facts: Facts) -> None:
         """Keep what `changed` compares with."""

@@ -45,6 +45,8 @@ def make_round(place: JobDirectory, log: Log, channels: Channels, now: float) ->
             ledger.job, ledger.samples = record.id, []
         ledger.judge(place.name, alerts_of(description), changed(facts, ledger.samples), channels.names)
         ledger.sample(facts)
+        for event, channel in ledger.give_up(channels.names, now):
+            _log.warning("alert %r of job %r was not told by %s, which is not configured", event["alert"], place.name, channel)
         write(place, ledger)
         _tell(place, ledger, channels)
 

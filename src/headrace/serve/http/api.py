@@ -1,6 +1,7 @@
 """Every operation of the HTTP API in one list: path, method, role, handler, parameters and result.
 
-Routes, the rules of the security layer and the OpenAPI document are derived from it, so that none of them can miss an operation.
+The rules of the security layer, by which requests find their handlers, and the OpenAPI document are derived from it, so that none of them
+can miss an operation.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Any
 import polars as pl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute, compile_path
+from starlette.routing import request_response, websocket_session
+from starlette.types import ASGIApp
 
 from headrace.serve.http.bodies import object_of
 from headrace.serve.http.job_routes import JobRoutes
 from headrace.serve.http.page_routes import PageRoutes
 from headrace.serve.http.problems import Problem
-from headrace.serve.http.security import Rule
+from headrace.serve.http.security import WEBSOCKET, Rule
 from headrace.serve.http.tokens import Role
 from headrace.serve.http.topic_routes import TopicRoutes
 from headrace.serve.http.view_routes import ViewRoutes
@@ -29,7 +31,6 @@ from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits, run_sql
 
 Handler = Callable[[Request], Awaitable[Response]]
-WEBSOCKET = "WEBSOCKET"
 _QUERIES = 2
 _KNOWN = ("If-None-Match",)
 
@@ -45,6 +46,10 @@ class Operation:
     query: tuple[str, ...] = ()
     body: str | None = None
     headers: tuple[str, ...] = ()
+
+    @property
+    def application(self) -> ASGIApp:
+        return websocket_session(self.handler) if self.method == WEBSOCKET else request_response(self.handler)
 
     @property
     def summary(self) -> str:
@@ -92,18 +97,15 @@ class Api:
             Operation("POST", "/api/v1/groups/{name}/seek", Role.OPERATE, topics.seek, (), "Seek"),
         )
 
-    def routes(self) -> list[BaseRoute]:
-        return [
-            WebSocketRoute(operation.path, operation.handler)
-            if operation.method == WEBSOCKET
-            else Route(operation.path, operation.handler, methods=[operation.method])
-            for operation in self.operations
-        ]
-
     def rules(self) -> list[Rule]:
-        paths = dict.fromkeys(operation.path for operation in self.operations)
-        roles = {path: {found.method: found.role for found in self.operations if found.path == path} for path in paths}
-        return [Rule(compile_path(path)[0], found) for path, found in roles.items()]
+        """The operations by path, as the security layer finds them."""
+        paths = dict[str, list[Operation]]()
+        for operation in self.operations:
+            paths.setdefault(operation.path, []).append(operation)
+        return [
+            Rule(path, {one.method: one.role for one in found}, {one.method: one.application for one in found})
+            for path, found in paths.items()
+        ]
 
     async def health(self, request: Request) -> Response:
         """Whether the server runs."""

@@ -10,10 +10,11 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers
+from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.serve.http.limits import Rates, ServerLimits
@@ -21,6 +22,8 @@ from headrace.serve.http.problems import Problem
 from headrace.serve.http.tokens import Role, Tokens
 
 COOKIE = "headrace_token"
+# The method of a path that is a socket.
+WEBSOCKET = "WEBSOCKET"
 _JSON = ("application/json", "application/x-ndjson", "application/cloudevents+json", "application/cloudevents-batch+json")
 _HEADERS = (
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
@@ -37,10 +40,29 @@ _CLOSE = {"Connection": "close"}
 
 @dataclass(frozen=True)
 class Rule:
-    """The access rule of a path: the role for each method. A path or method without a rule is denied."""
+    """The access rule of a path: for each method the role, and the application that answers. A path or method without a rule is denied."""
 
-    pattern: re.Pattern[str]
+    path: str
     roles: Mapping[str, Role]
+    applications: Mapping[str, ASGIApp]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return compile_path(self.path)[0]
+
+
+class Rules:
+    """The rules of all paths, found by what a path begins with: most patterns need not be tried."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._begun: dict[str, list[Rule]] = {}
+        for rule in rules:
+            self._begun.setdefault(rule.path.partition("{")[0], []).append(rule)
+
+    def matching(self, path: str) -> list[tuple[Rule, re.Match[str]]]:
+        """The rules of a path, and what they find in it."""
+        near = (rule for begin, rules in self._begun.items() if path.startswith(begin) for rule in rules)
+        return [(rule, match) for rule in near if (match := rule.pattern.fullmatch(path)) is not None]
 
 
 class Security:
@@ -48,7 +70,7 @@ class Security:
 
     def __init__(self, app: ASGIApp, *, rules: Iterable[Rule], tokens: Tokens, hosts: Iterable[str], limits: ServerLimits) -> None:
         self._app = app
-        self._rules = list(rules)
+        self._rules = Rules(rules)
         self._tokens = tokens
         self._hosts = frozenset(host.lower() for host in hosts)
         self._limits = limits
@@ -59,7 +81,7 @@ class Security:
             await self._app(scope, receive, send)
             return
         try:
-            scope["role"] = self._judge(scope)
+            self._judge(scope)
         except Problem as problem:
             await self._refuse(problem, scope, receive, send)
             return
@@ -68,51 +90,58 @@ class Security:
             return
         await self._app(scope, self._bounded(receive), _with_headers(send))
 
-    def _judge(self, scope: Scope) -> Role:
-        headers = Headers(scope=scope)
-        host = ", ".join(headers.getlist("host")).lower()
+    def _judge(self, scope: Scope) -> None:
+        """Refuse a request, or note the role of its token, the application that answers it, and the variables in its path."""
+        headers = dict[bytes, bytes]()
+        for name, value in scope["headers"]:
+            headers.setdefault(name, value)
+        host = ", ".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"host").lower()
         if host not in self._hosts:
             raise Problem(421, f"this server is not called {host!r}", hint="use the address it printed, or name it with --host-name")
-        self._check_origin(headers.get("origin"), host, scope)
+        self._check_origin(headers.get(b"origin"), host, scope)
         client = scope.get("client")
         if not self._rates.allows(client[0] if client else ""):
             raise Problem(429, "too many requests", headers={"Retry-After": "1"})
-        needed = self._needed(scope)
+        needed = self._found(scope)
         role = self._tokens.role_of(_token(scope, headers))
         if needed > Role.NONE and role == Role.NONE:
             raise Problem(401, "this needs a token", hint="Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"})
         if role < needed:
             raise Problem(403, f"this needs the role {needed.name.lower()}, the token has {role.name.lower()}")
         self._check_content(scope, headers)
-        return role
+        scope["role"] = role
 
-    def _needed(self, scope: Scope) -> Role:
-        method = "WEBSOCKET" if scope["type"] == "websocket" else scope["method"]
+    def _found(self, scope: Scope) -> Role:
+        """The role that a request needs."""
+        method = WEBSOCKET if scope["type"] == "websocket" else scope["method"]
         method = "GET" if method == "HEAD" else method
-        known = [rule for rule in self._rules if rule.pattern.fullmatch(scope["path"])]
+        known = self._rules.matching(scope["path"])
         if not known:
             raise Problem(404, f"there is nothing at {scope['path']!r}")
-        for rule in known:
+        for rule, match in known:
             if method in rule.roles:
+                scope["application"], scope["path_params"] = rule.applications[method], match.groupdict()
                 return rule.roles[method]
-        raise Problem(405, f"{method} is not known here", headers={"Allow": ", ".join(sorted({m for rule in known for m in rule.roles}))})
+        allowed = ", ".join(sorted({known_method for rule, _ in known for known_method in rule.roles}))
+        raise Problem(405, f"{method} is not known here", headers={"Allow": allowed})
 
-    def _check_origin(self, origin: str | None, host: str, scope: Scope) -> None:
-        if origin is None:
+    def _check_origin(self, given: bytes | None, host: str, scope: Scope) -> None:
+        if given is None:
             return
+        origin = given.decode("latin-1")
         scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
         if origin.lower() != f"{scheme}://{host}":
             raise Problem(403, f"requests from {origin!r} are not taken")
 
-    def _check_content(self, scope: Scope, headers: Headers) -> None:
+    def _check_content(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             return
-        length = headers.get("content-length", "0")
+        length = headers.get(b"content-length", b"0").decode("latin-1")
         if not length.isdecimal():
             raise Problem(400, f"content-length {length!r} is not a number")
         if int(length) > self._limits.body:
             raise Problem(413, f"the body has {int(length):,} bytes, at most {self._limits.body:,} are taken")
-        kind = headers.get("content-type", "").split(";")[0].strip().lower()
+        kind = headers.get(b"content-type", b"").decode("latin-1").split(";")[0].strip().lower()
         if kind not in _JSON:
             raise Problem(415, f"content type {kind!r} is not accepted", hint=f"one of {', '.join(_JSON)}")
 
@@ -145,17 +174,28 @@ class Security:
         await problem.response()(scope, receive, _with_headers(send))
 
 
-def _token(scope: Scope, headers: Headers) -> str | None:
+class Dispatch(BaseRoute):
+    """The one route of the server: the application that the security layer found. Paths are matched once, and never in two ways."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return Match.FULL, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        application: ASGIApp = scope["application"]
+        await application(scope, receive, send)
+
+
+def _token(scope: Scope, headers: Mapping[bytes, bytes]) -> str | None:
     """The token of a request: in a header, in the query string where a header cannot be given, or in the page's cookie."""
-    kind, _, value = headers.get("authorization", "").partition(" ")
+    kind, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if kind.lower() == "bearer":
-        return str(value).strip()
+        return value.strip()
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token")
     if given:
         return str(given[-1])
     cookies: SimpleCookie = SimpleCookie()
     try:
-        cookies.load(headers.get("cookie", ""))
+        cookies.load(headers.get(b"cookie", b"").decode("latin-1"))
     except CookieError:
         return None
     found = cookies.get(COOKIE)

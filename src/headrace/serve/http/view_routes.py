@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,12 +22,13 @@ from headrace.serve.http.numbers import number
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.filters import Query, cursor_of, page_of, query_of, value_of
 from headrace.serve.views.followed import Followed
-from headrace.serve.views.formats import EVENTS, JSON, accepted, asks_for_events
+from headrace.serve.views.formats import EVENTS, JSON, ResponseFormat, accepted, asks_for_events
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.key_reads import KeyReads, key_frame
+from headrace.serve.views.key_reads import Key, KeyReads, key_frame
 from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
+_MOST_OF_PREFIX = 10_000
 _VARY = {"Vary": "Accept"}
 # The codes with which a WebSocket is closed, by the status that HTTP would answer with.
 _STALLED, _CLOSED = 4408, {400: 4400, 404: 4404, 429: 4429, 503: 4503}
@@ -52,19 +54,14 @@ class ViewRoutes:
         if (unchanged := _unchanged(request, followed)) is not None:
             return unchanged
         query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
-        snapshot = followed.table.snapshot()
-        values = {name: value for name, value in query.equal().items() if name in followed.view.key}
-        rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
-        frame, more = await asyncio.to_thread(page_of, rows, query)
-        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), **_VARY}
-        following = cursor_of(frame, query) if more else None
-        if following is not None:
-            headers["X-Next-Cursor"] = following
-        body = form.rows(frame)
+        page = await asyncio.to_thread(_page, followed, query, form)
+        headers = {"ETag": _tag(followed, page.epoch), "X-Epoch": str(page.epoch), **_VARY}
+        if page.following is not None:
+            headers["X-Next-Cursor"] = page.following
         if form.media_type != JSON:
-            return Response(body, headers=headers, media_type=form.media_type)
-        tail = f',"epoch":{snapshot.epoch},"next":{json.dumps(following)}}}'
-        return Response(b'{"rows":' + body + tail.encode(), headers=headers, media_type=JSON)
+            return Response(page.body, headers=headers, media_type=form.media_type)
+        tail = f',"epoch":{page.epoch},"next":{json.dumps(page.following)}}}'
+        return Response(b'{"rows":' + page.body + tail.encode(), headers=headers, media_type=JSON)
 
     async def find(self, request: Request) -> Response:
         """The row of a key, whose columns follow each other in the path; with fewer of them, all rows with that prefix."""
@@ -82,17 +79,9 @@ class ViewRoutes:
                 raise Problem(404, f"view {followed.view.name!r} has no row with the key {', '.join(parts)}", epoch=answer.epoch)
             headers = {"ETag": _tag(followed, answer.epoch), "X-Epoch": str(answer.epoch), **_VARY}
             return Response(answer.body(form), headers=headers, media_type=form.media_type)
-        snapshot, frame = followed.table.snapshot(), key_frame([values], followed.view)
-        keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in frame.columns])
-        rows = await asyncio.to_thread(lambda: snapshot.where_equal(frame).filter(keep).sort(key[len(parts) :]).head(10_001).collect())
-        if rows.height > 10_000:
-            raise Problem(
-                413,
-                "more than 10,000 rows have a key that begins with these parts",
-                hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…",
-            )
-        headers = {"ETag": _tag(followed, snapshot.epoch), "X-Epoch": str(snapshot.epoch), **_VARY}
-        return Response(form.rows(rows), headers=headers, media_type=form.media_type)
+        epoch, body = await asyncio.to_thread(_beginning_with, followed, values, form)
+        headers = {"ETag": _tag(followed, epoch), "X-Epoch": str(epoch), **_VARY}
+        return Response(body, headers=headers, media_type=form.media_type)
 
     async def subscribe(self, socket: WebSocket) -> None:
         """A view's snapshot and changes as messages of JSON."""
@@ -158,6 +147,39 @@ class ViewRoutes:
             "name": view.name, "job": view.app, "columns": ddl(view.columns), "key": list(view.key),
             "rows": table.rows if followed.ready else None, "epoch": table.epoch, "ready": followed.ready,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A page of a view as of an epoch, and the cursor of the following one."""
+
+    epoch: int
+    body: bytes
+    following: str | None
+
+
+def _page(followed: Followed, query: Query, form: ResponseFormat) -> _Page:
+    """The page of a query; in a thread, as it may build an index over all rows."""
+    snapshot = followed.table.snapshot()
+    values = {name: value for name, value in query.equal().items() if name in followed.view.key}
+    rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
+    frame, more = page_of(rows, query)
+    return _Page(snapshot.epoch, form.rows(frame), cursor_of(frame, query) if more else None)
+
+
+def _beginning_with(followed: Followed, values: Key, form: ResponseFormat) -> tuple[int, bytes]:
+    """The epoch, and all rows whose key begins with these values."""
+    snapshot, frame = followed.table.snapshot(), key_frame([values], followed.view)
+    keep = pl.all_horizontal([pl.col(name).eq_missing(pl.lit(frame.get_column(name)).first()) for name in frame.columns])
+    rest = followed.view.key[len(values) :]
+    rows = snapshot.where_equal(frame).filter(keep).sort(rest).head(_MOST_OF_PREFIX + 1).collect()
+    if rows.height > _MOST_OF_PREFIX:
+        raise Problem(
+            413,
+            f"more than {_MOST_OF_PREFIX:,} rows have a key that begins with these parts",
+            hint="ask for pages: GET /api/v1/views/{name}?column=value&limit=…",
+        )
+    return snapshot.epoch, form.rows(rows)
 
 
 def _seconds(text: str | None) -> float:

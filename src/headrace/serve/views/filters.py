@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from headrace.core.columns.schema import type_name
 from headrace.operators.expressions.dtypes import dtype
-from headrace.schema.values import text_reader
+from headrace.schema.values import Reader, text_reader
 from headrace.serve.http.numbers import digits
 from headrace.serve.http.problems import Problem
 
@@ -110,9 +111,15 @@ def cursor_of(rows: pl.DataFrame, query: Query) -> str:
 def value_of(text: str, kind: pa.DataType, name: str) -> Any:
     """A value of a column as it is written in a URL; bytes are base64, as in answers."""
     try:
-        return base64.b64decode(text, validate=True) if pa.types.is_binary(kind) else text_reader(pa.field(name, kind))(text)
+        return _reader(kind)(text)
     except ValueError as error:
         raise Problem(400, f"column {name!r} is {type_name(kind)}, and {text!r} is not: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _reader(kind: pa.DataType) -> Reader:
+    """Reads a value of a type; made once, as most requests have one."""
+    return partial(base64.b64decode, validate=True) if pa.types.is_binary(kind) else text_reader(pa.field("value", kind))
 
 
 def _condition(name: str, text: str, columns: pa.Schema) -> Condition:

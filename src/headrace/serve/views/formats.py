@@ -52,6 +52,8 @@ def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
         if name not in _NAMES:
             raise Problem(406, f"format={name!r} is not known", hint=f"one of {', '.join(_NAMES)}")
         return ResponseFormat(_NAMES[name])
+    if accept is None or accept == "*/*":
+        return ResponseFormat(JSON)
     ranges = _ranges(accept or "*/*")
     best = max(_NAMES.values(), key=lambda media_type: _preference(media_type, ranges))
     if _preference(best, ranges)[0] <= 0:

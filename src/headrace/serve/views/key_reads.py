@@ -1,6 +1,7 @@
 """Questions for whole keys, answered together: all that wait share one look at the table.
 
-A look takes about as long for fifty keys as for one. Under load questions wait for the look before theirs, not for each other.
+A look takes about as long for fifty keys as for one. Under load questions wait for the look before theirs, not for each other. While the
+table moves to its next epoch, they wait without holding up the server's other work.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 import polars as pl
 
 from headrace.operators.expressions.dtypes import dtype
-from headrace.schema.legible import as_json
 from headrace.serve.views.catalog import ServedView
 from headrace.serve.views.formats import JSON, ResponseFormat
+from headrace.serve.views.row_texts import RowTexts
 from headrace.serve.views.table import ViewTable
+
+# Seconds until the next look at a table that is moving to its next epoch.
+_PAUSE = 0.001
 
 Key = tuple[Any, ...]
 """The values of a view's key columns."""
@@ -26,12 +30,12 @@ Key = tuple[Any, ...]
 class _Look:
     """The rows that one look found."""
 
-    def __init__(self, rows: pl.DataFrame) -> None:
-        self.rows = rows
+    def __init__(self, rows: pl.DataFrame, texts: RowTexts) -> None:
+        self.rows, self._texts = rows, texts
 
     @cached_property
     def objects(self) -> list[str]:
-        return as_json(self.rows).to_list()
+        return self._texts.of(self.rows)
 
 
 @dataclass(frozen=True)
@@ -82,21 +86,27 @@ class KeyReads:
     def _look(self, table: ViewTable) -> None:
         # The client of a request that was cancelled is gone.
         waiting = [(key, answer) for key, answer in self._waiting.pop(table) if not answer.done()]
-        if waiting:
-            self._answer(table, waiting)
+        if waiting and not self._answer(table, waiting):
+            self._waiting[table] = waiting
+            asyncio.get_running_loop().call_later(_PAUSE, self._look, table)
 
-    def _answer(self, table: ViewTable, waiting: _Waiting) -> None:
+    def _answer(self, table: ViewTable, waiting: _Waiting, *, wait: bool = False) -> bool:
+        """Answer all these questions; False if the table is moving to its next epoch."""
         try:
-            epoch, rows, places = table.find(key_frame([key for key, _ in waiting], table.view))
+            found = table.find(key_frame([key for key, _ in waiting], table.view), wait=wait)
         except Exception as error:  # noqa: BLE001 - the request answers with it
             if len(waiting) == 1:
                 waiting[0][1].set_exception(error)
-                return
+                return True
             # One of the keys may be none that a column can have.
             for one in waiting:
-                self._answer(table, [one])
-            return
-        look = _Look(rows)
-        found = {place: number for number, place in enumerate(places.tolist())}
+                self._answer(table, [one], wait=True)
+            return True
+        if found is None:
+            return False
+        epoch, rows, places = found
+        look = _Look(rows, table.texts)
+        numbers = {place: number for number, place in enumerate(places.tolist())}
         for number, (_, answer) in enumerate(waiting):
-            answer.set_result(KeyAnswer(epoch, look, found[number]) if number in found else KeyAnswer(epoch))
+            answer.set_result(KeyAnswer(epoch, look, numbers[number]) if number in numbers else KeyAnswer(epoch))
+        return True

@@ -1,7 +1,7 @@
 """SELECT over views, answered by DuckDB on the rows in memory: parsed, allow-listed, generated again, then run in a locked database.
 
-The text of the user never reaches the database: what runs is generated from the checked tree. The database itself has no access to files,
-the network, extensions or settings, and has bounds on time, rows and memory.
+The text of the user never reaches the database: what runs is generated from the checked tree, and checked again. The database itself has no
+access to files, the network, extensions or settings, and has bounds on time, rows and memory.
 """
 
 from __future__ import annotations
@@ -65,12 +65,29 @@ def run_sql(text: str, find: Callable[[str], TableSnapshot | None], limits: SqlL
         for name, snapshot in snapshots.items():
             _define(database, name, snapshot)
         database.execute("SET lock_configuration = true")
-        table, complete = _answer(database, tree.sql(dialect="duckdb"), limits)
+        table, complete = _answer(database, _generated(tree), limits)
     return SqlResult(table, complete, {name: snapshot.epoch for name, snapshot in snapshots.items()})
 
 
 def checked(text: str) -> exp.Query:
-    """The tree of one SELECT that uses nothing but tables, allowed functions and operators."""
+    """The tree of one SELECT that uses nothing but tables, allowed functions and operators.
+
+    It is the tree of the text that runs, which is read like the user's: a quoted name may become text without quotes there, as the unit of
+    an interval or the length of a type, and would be more than a name.
+    """
+    tree = _allowed(text)
+    runs = _generated(tree)
+    if _generated(again := _allowed(runs)) != runs:
+        raise Problem(400, "the query can be read in two ways", hint="leave out quotes where no name is meant")
+    return again
+
+
+def _generated(tree: exp.Query) -> str:
+    # Comments are the user's own text.
+    return tree.sql(dialect="duckdb", comments=False)
+
+
+def _allowed(text: str) -> exp.Query:
     if len(text) > _LONGEST:
         raise Problem(413, f"the query has {len(text):,} characters, at most {_LONGEST:,} are taken")
     try:

@@ -25,7 +25,7 @@ from headrace.serve.views.changes import DELETE, INSERT, OPERATION
 from headrace.serve.views.filters import Query
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.table import OFFSET, PARTITION, TableSnapshot
+from headrace.serve.views.table import OFFSET, PARTITION
 
 SNAPSHOT, CHANGES, PROGRESS = "snapshot", "changes", "progress"
 _PIECE = 1_000
@@ -92,11 +92,10 @@ class Subscriptions:
                     yield step.message or self._progress(followed, epoch)
                     continue
             # It has nothing yet, its place is too old, or the job was reset.
-            snapshot = followed.table.snapshot()
-            rows = await asyncio.to_thread(_kept, snapshot, query)
-            for message in _snapshot(followed, snapshot.epoch, rows):
+            begins_at, rows = await asyncio.to_thread(_kept, followed, query)
+            for message in _snapshot(followed, begins_at, rows):
                 yield message
-            epoch = snapshot.epoch
+            epoch = begins_at
 
     def _filtered(self, followed: Followed, epoch: int, query: Query) -> _NextMessage | None:
         """What follows for a subscriber with a filter at an epoch; None if the changes since then are no longer known."""
@@ -130,9 +129,11 @@ class Subscriptions:
         return SubscriberMessage(PROGRESS, json.dumps(body, separators=(",", ":")), _place(followed, epoch))
 
 
-def _kept(snapshot: TableSnapshot, query: Query) -> pl.DataFrame:
-    rows, keep = snapshot.lazy(), query.keep()
-    return (rows if keep is None else rows.filter(keep)).collect()
+def _kept(followed: Followed, query: Query) -> tuple[int, pl.DataFrame]:
+    """The epoch of the view, and its rows that pass."""
+    snapshot, keep = followed.table.snapshot(), query.keep()
+    rows = snapshot.lazy()
+    return snapshot.epoch, (rows if keep is None else rows.filter(keep)).collect()
 
 
 def _seen(changes: pl.DataFrame, query: Query, key: tuple[str, ...]) -> pl.DataFrame:

@@ -1,12 +1,13 @@
 """A view in memory: rows by key in Arrow columns, moved from epoch to epoch as a whole.
 
-One thread applies epochs; any thread reads. Runs of rows never change, so a reader works on a snapshot without a copy of the rows.
+One thread applies epochs and saves; any thread reads. Runs of rows never change, so a reader works on a snapshot without a copy. It waits
+for that thread only while the rows themselves are moved, and need not: `find` can say that they are being moved.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +16,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.state.keyed import GONE, KeyedState
+from headrace.operators.frames import columns_of
+from headrace.operators.state.keyed import GONE, KeyedState, Located
 from headrace.serve.views.catalog import ServedView
 from headrace.serve.views.changes import DELETE, INSERT, OPERATION, UPDATE, RecentChanges, ViewChanges
 from headrace.serve.views.prefix_index import PrefixIndexes
+from headrace.serve.views.row_texts import RowTexts
 from headrace.serve.views.run_files import RunFiles
 
 PRESENT = "_present"
@@ -95,27 +98,36 @@ class ViewTable:
         self.rows = 0
         """How many there are, counted on from change to change."""
         self.recent = RecentChanges(view.key, _RECENT_ROWS)
+        self.texts = RowTexts(empty_frame(view.columns).schema)
         self._files = RunFiles(cache)
         self._state = KeyedState("run", view.key)
         self._indexes = PrefixIndexes()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._recent_lock = threading.Lock()
         self._snapshot: TableSnapshot | None = None
         self._saved: tuple[int, dict[int, int]] | None = None
         self._restore()
 
     def apply(self, records: pl.DataFrame, epoch: int, positions: Mapping[int, int], *, first: bool = False) -> ViewChanges | None:
         """Apply the changes of a topic up to an epoch; returns them. While the table is first read there are none to report."""
+        newest = _newest(records, self.view.key)
+        located = self._state.locate(newest) if newest.height else None
         with self._lock:
-            changed = self._put(records) if records.height else self._no_changes()
+            changed = self._no_changes() if located is None else self._put(newest, located)
             changes = ViewChanges(self.epoch, epoch, changed)
-            self.epoch, self.positions, self._snapshot = epoch, dict(positions), None
-            if first:
-                return None
-            self.recent.add(changes)
-            return changes
+            if not first:
+                # Who sees the epoch finds the changes up to it.
+                with self._recent_lock:
+                    self.recent.add(changes)
+            self._snapshot = None
+            self.epoch, self.positions = epoch, dict(positions)
+        return None if first else changes
 
     def snapshot(self) -> TableSnapshot:
         """All rows as of the last epoch."""
+        made = self._snapshot
+        if made is not None:
+            return made
         with self._lock:
             if self._snapshot is None:
                 parts = tuple(RunPart(*part) for part in self._state.parts())
@@ -123,38 +135,43 @@ class ViewTable:
                 self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes)
             return self._snapshot
 
-    def find(self, keys: pl.DataFrame) -> tuple[int, pl.DataFrame, np.ndarray]:
-        """The epoch, the rows of whole keys that are present, and the place of each row's key among the keys."""
-        with self._lock:
+    def find(self, keys: pl.DataFrame, *, wait: bool = True) -> tuple[int, pl.DataFrame, np.ndarray] | None:
+        """The epoch, the rows of whole keys that are present, and the place of each row's key among the keys.
+
+        None if rows are being moved to the next epoch at this moment, and the caller does not `wait` for that.
+        """
+        if not self._lock.acquire(blocking=wait):
+            return None
+        try:
             epoch, located = self.epoch, self._state.locate(keys)
-        rows = empty_frame(self.view.columns) if located.found is None else located.found[self.view.columns.names]
+        finally:
+            self._lock.release()
+        rows = empty_frame(self.view.columns) if located.found is None else columns_of(located.found, self.view.columns.names)
         return epoch, rows, located.places
 
     def changes_since(self, epoch: int) -> ViewChanges | None:
         """The net changes since an epoch; None if they are no longer known."""
-        with self._lock:
+        with self._recent_lock:
             return self.recent.since(epoch)
 
     def save(self) -> None:
-        """Let the next start continue from here."""
-        with self._lock:
-            now = (self.epoch, dict(self.positions))
-            if now == self._saved:
-                return
-            content = {
-                "topic": self.topic_id,
-                "columns": self.view.columns.to_string(),
-                "epoch": self.epoch,
-                "positions": {str(partition): offset for partition, offset in self.positions.items()},
-                "state": self._state.manifest(),
-            }
-            self._files.save(content)
-            self._saved = now
+        """Let the next start continue from here. Only the thread that applies epochs calls it: readers do not wait for the disk."""
+        now = (self.epoch, dict(self.positions))
+        if now == self._saved:
+            return
+        content = {
+            "topic": self.topic_id,
+            "columns": self.view.columns.to_string(),
+            "epoch": self.epoch,
+            "positions": {str(partition): offset for partition, offset in self.positions.items()},
+            "state": self._state.manifest(),
+        }
+        self._files.save(content)
+        self._saved = now
 
     def forget(self) -> None:
         """Let the next start read the topic from its beginning."""
-        with self._lock:
-            self._files.clear()
+        self._files.clear()
 
     def _restore(self) -> None:
         content = self._files.load()
@@ -172,14 +189,8 @@ class ViewTable:
         self.epoch = content["epoch"]
         self.positions = {int(partition): offset for partition, offset in content["positions"].items()}
 
-    def _put(self, records: pl.DataFrame) -> pl.DataFrame:
-        """Replace, add and remove rows; returns one change for each key, with its operation.
-
-        The records of a partition are in the order of their offsets, and a key is in one partition. Their epochs do not tell their order:
-        compaction does not keep them.
-        """
-        newest = records.unique(subset=list(self.view.key), keep="last", maintain_order=True)
-        located = self._state.locate(newest)
+    def _put(self, newest: pl.DataFrame, located: Located) -> pl.DataFrame:
+        """Replace, add and remove rows; returns one change for each key, with its operation."""
         known = np.zeros(newest.height, dtype=bool)
         known[located.places] = True
         removed = newest.get_column(TOMBSTONE).fill_null(False).to_numpy()
@@ -198,3 +209,12 @@ class ViewTable:
         empty = empty_frame(self.view.columns)
         places = [pl.lit(0, pl.Int32).alias(PARTITION), pl.lit(0, pl.Int64).alias(OFFSET)]
         return empty.with_columns(*places, pl.lit("").alias(OPERATION))
+
+
+def _newest(records: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """The last record of each key.
+
+    The records of a partition are in the order of their offsets, and a key is in one partition. Their epochs do not tell their order:
+    compaction does not keep them.
+    """
+    return records.unique(subset=list(key), keep="last", maintain_order=True) if records.height else records
