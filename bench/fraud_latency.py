@@ -39,15 +39,17 @@ class Size:
     """Seconds at each rate that count, after `warm` epochs and `warm_seconds`; `everything`: Kafka and the highest rate, too."""
 
     seconds: float
+    peer_seconds: float
+    """The same for plain Spark."""
     warm: int
     warm_seconds: float
     everything: bool
     rates: tuple[int, ...] = (200, 1_000)
 
 
-FULL = Size(seconds=300, warm=60, warm_seconds=60, everything=True)
+FULL = Size(seconds=300, peer_seconds=60, warm=60, warm_seconds=60, everything=True)
 # A burst takes some twenty seconds: a shorter wait would find none at the second rate.
-QUICK = Size(seconds=8, warm=10, warm_seconds=15, everything=False)
+QUICK = Size(seconds=8, peer_seconds=8, warm=10, warm_seconds=15, everything=False)
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Bench:
             with plain_spark(home) as written, watched(home, COUNTED, lambda row, now: seen.setdefault(row["card"], now) and None):
                 for rate in self._size.rates:
                     sender = self._sender(way, rate)
-                    begin, end = _sent(sender, lambda: written() > 0, self._size.warm_seconds, self._size.seconds)
+                    begin, end = _sent(sender, lambda: written() > 0, self._size.warm_seconds, self._size.peer_seconds)
                     cases = [case for case in sender.cases(begin, end - _MARGIN) if case.rule == BURST]
                     _wait(lambda cases=cases: all(case.card in seen for case in cases), 30.0)
                     waits = np.array([(seen[case.card] - sender.sixth(case)) * 1_000 for case in cases if case.card in seen])
