@@ -111,8 +111,10 @@ def _ways(sought: Sought, story: Story, tree: Tree, state: _State, limit: int) -
     elif kind in ("not", "$"):
         yield _State(state.row, state.path, state.unwanted | {tree[1] if kind == "not" else None})
     elif kind == "^":
+        if state.path:
+            return
         near = state.row > 0 and story.rows[state.row]["at"] - story.rows[state.row - 1]["at"] <= sought.within
-        if not state.path and not near:
+        if not near:
             yield state
     elif kind == "chain":
         yield from _chained(sought, story, tree[1], state, limit)

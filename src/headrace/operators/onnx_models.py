@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headrace.operators.frames import rows_at
+
 # The types of inputs in ONNX that are numbers.
 _KINDS: dict[str, np.dtype[Any]] = {
     f"tensor({name})": np.dtype(kind)
@@ -33,8 +35,22 @@ class OnnxSession:
         self._wanted = self._session.get_inputs()
         # The last output of a classifier has the probabilities of its classes.
         self._output = self._session.get_outputs()[-1].name
+        # Some models are exported for one size of a batch.
+        sizes = {one.shape[0] if one.shape else None for one in self._wanted}
+        size = sizes.pop() if len(sizes) == 1 else None
+        self._size = size if isinstance(size, int) and size > 0 else None
 
     def run(self, inputs: pl.DataFrame) -> pl.Series:
+        size, count = self._size, inputs.height
+        if size is None or size == count:
+            return self._scored(inputs)
+        # The last record fills up the last batch.
+        parts = [self._scored(rows_at(inputs, np.minimum(np.arange(first, first + size), count - 1))) for first in range(0, count, size)]
+        if any(len(part) != size for part in parts):
+            raise WrongScores(f"the model does not give {size} scores for a batch of its size {size}")
+        return pl.concat(parts)[:count]
+
+    def _scored(self, inputs: pl.DataFrame) -> pl.Series:
         taken = self._taken(inputs.columns)
         if len(self._wanted) == 1:
             one = self._wanted[0]

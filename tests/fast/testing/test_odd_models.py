@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from onnx import TensorProto, helper, numpy_helper, save_model
 
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
 from headrace.log.target import LogTopic
+from headrace.operators.onnx_models import OnnxSession
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
 
@@ -47,11 +49,19 @@ def test_an_input_without_columns_takes_one_value_of_each_record(tmp_path: Path)
     assert {reason.split(" (")[0] for reason in reasons} == {"ValueError: the model takes one value a record, not 2"}
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_model_for_batches_of_one_size_scores_records_in_such_batches(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_a_model_for_batches_of_one_size_scores_any_number_of_records(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = saved(tmp_path, [helper.make_node("Identity", ["x"], ["y"])], [tensor("x", [size, 1])], [tensor("y", [size, 1])])
-    scores, reasons = answers(model, [1.0, 2.0, 3.0, 4.0])
-    assert (scores, len(reasons)) == (([1.0, 2.0, 3.0, 4.0], 0) if size < 3 else ([], 4))
+    asked = list[int]()
+    scored = OnnxSession._scored
+
+    def noted(session: OnnxSession, inputs: pl.DataFrame) -> pl.Series:
+        asked.append(inputs.height)
+        return scored(session, inputs)
+
+    monkeypatch.setattr(OnnxSession, "_scored", noted)
+    assert answers(model, [1.0, 2.0, 3.0, 4.0]) == ([1.0, 2.0, 3.0, 4.0], [])
+    assert asked == [size] * -(-4 // size)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT8, TensorProto.UINT16])
