@@ -16,6 +16,8 @@ _ADDRESS = re.compile(r"([\w+.-]+://)[^/\s\"'@]*:[^/\s\"']*@")
 # password=value, "password": "value", password 'a value'. Quotes may be escaped, as in JSON within JSON.
 _VALUE = re.compile(rf"""({_NAMES}\\*["']?\s*[=:]\s*)(\\*)(["'])(.*?)\2\3|({_NAMES}\s*[=:]\s*)([^\s"',;&\\)}}]+)""", re.IGNORECASE)
 _HEADER = re.compile(r"\b(Bearer|Basic)\s+[\w.~+/=-]+", re.IGNORECASE)
+# The working directory, of a shell.
+_PLACES = ("PWD", "OLDPWD")
 # A shorter value is found in too many places that have nothing to do with it.
 _LONG_ENOUGH = 6
 
@@ -24,7 +26,7 @@ class Redaction:
     """Hides secrets in text; `environment` has those that are known by their names, and `known` further ones."""
 
     def __init__(self, environment: Mapping[str, str], known: tuple[str, ...] = ()) -> None:
-        named = [value for name, value in environment.items() if _SECRET_NAME.search(name)]
+        named = [value for name, value in environment.items() if _SECRET_NAME.search(name) and name not in _PLACES]
         self._known = sorted({value for value in (*named, *known) if len(value) >= _LONG_ENOUGH}, key=len, reverse=True)
 
     def __call__(self, text: str) -> str:

@@ -26,7 +26,12 @@ def short_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def keep_what_is_there() -> None:
-    """Exclude the present objects from later collections, once what is garbage among them is gone. For a process that only serves."""
+def collect_once() -> None:
+    """Collect what is garbage, and exclude the rest from later collections. For a process that only serves, before its first client."""
     gc.collect()
+    keep_what_is_there()
+
+
+def keep_what_is_there() -> None:
+    """Exclude the present objects from later collections. This takes no time, and the little garbage among them stays."""
     gc.freeze()

@@ -33,7 +33,7 @@ from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.security import Dispatch, Security
 from headrace.serve.http.tokens import Tokens, tokens_in
 from headrace.serve.otlp import exported
-from headrace.serve.pauses import keep_what_is_there, short_turns
+from headrace.serve.pauses import collect_once, keep_what_is_there, short_turns
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits
 
@@ -213,6 +213,7 @@ class Server:
         await self.hub.start()
         tasks = [asyncio.create_task(self.api.jobs.follow())]
         if self._serves_only:
+            collect_once()
             tasks.append(asyncio.create_task(self._settle()))
         try:
             with (

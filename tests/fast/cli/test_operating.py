@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -13,8 +14,10 @@ import sys
 from contextlib import suppress
 
 import pytest
+from rich.console import Console
 
 from headrace.cli.commands import execute
+from headrace.cli.jobs.top import _drawn
 from headrace.core.clock import ManualClock
 from headrace.core.errors import JobError
 from headrace.jobs.directory import JobDirectory
@@ -100,6 +103,22 @@ def test_top_shows_one_look_as_text_without_a_terminal(shop, capsys):
     assert any(line.split()[:2] == ["orders.where", "step"] for line in shown.splitlines())
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["job"], row["step"]) for row in rows[:2]] == [("shop", None), ("shop", "orders")]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 150, 250])
+def test_top_shows_numbers_whole_or_not_at_all_however_narrow_the_terminal_is(width):
+    rest = {"held_by": "page_views/0", "lag_seconds": 61.0, "dead_letter": 12_345}
+    job = {"job": "pageviews", "step": None, "state": "running", "epoch": 123_456, "in_rate": 39_000.0, "out_rate": 39_000.0, **rest,
+           "lag": 7_654_321, "watermark": "2026-11-19T06:35:59.123+00:00", "late": 98_765,
+           "state_rows": 1_234_567, "state_bytes": 99_999_999}  # fmt: skip
+    step = {**job, "step": "page_views.where.window", "state": "operator", "epoch": None, "lag": None, "watermark": None, "held_by": None}
+    console = Console(width=width, file=io.StringIO(), no_color=True)
+    console.print(_drawn([job, step], width))
+    heading, _, first, _ = (line for line in console.file.getvalue().splitlines() if line.strip())
+    assert "…" not in heading
+    assert "…" not in first.strip()[len("pageviews") :]
+    assert all(number in first for number in ("39,000", "7,654,321 (61 s)", "06:35:59", "98,765", "12,345"))
+    assert ("running" in first, "page_views/0" in first, "99,999,999" in first) == (width >= 100, width >= 120, width == 250)
 
 
 def test_top_goes_on_in_a_terminal_until_it_is_interrupted(shop):

@@ -80,3 +80,6 @@ def test_no_secret_is_in_a_bundle(shop, tmp_path, monkeypatch, said):
 def test_what_is_no_secret_stays():
     text = 'job "tokens" at epoch 5, key=NL, host=db:5432, https://host/path?page=1'
     assert Redaction({"HOME": "/home/shop", "PATH": "/usr/bin"})(text) == text
+    # The working directory is in a variable whose name looks like that of a password.
+    where = "home /srv/shop/home, app /srv/shop/app.py"
+    assert Redaction({"PWD": "/srv/shop", "OLDPWD": "/srv"})(where) == where

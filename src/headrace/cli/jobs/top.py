@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _COLUMNS = ("job", "state", "epoch", "in/s", "out/s", "lag", "watermark", "late", "dead", "state rows", "bytes")
+_TEXTS = ("job", "state", "watermark")
+# What is left out of a narrow terminal, one after the other. A number is shown as a whole or not at all.
+_SPARE = ("bytes", "epoch", "out/s", "state rows", "state")
+# Between two columns, and of the first at least.
+_GAP, _SHORTEST = 3, 9
 # Without a terminal nothing is cut off.
 _WIDTH = 200
 _STYLES = {"running": "green", "failed": "red", "killed": "red"}
@@ -39,40 +44,62 @@ def top(
     if not sys.stdout.isatty():
         from rich.console import Console
 
-        Console(width=_WIDTH, no_color=True).print(_drawn(overview.rows()))
+        Console(width=_WIDTH, no_color=True).print(_drawn(overview.rows(), _WIDTH))
         return
     from rich.live import Live
 
-    with Live(_drawn(overview.rows()), console=render.console(), screen=True, auto_refresh=False) as live:
+    console = render.console()
+    with Live(_drawn(overview.rows(), console.width), console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(every)
-                live.update(_drawn(overview.rows()), refresh=True)
+                live.update(_drawn(overview.rows(), console.width), refresh=True)
         except KeyboardInterrupt:
             return
 
 
-def _drawn(rows: Iterable[dict[str, Any]]) -> Table:
+def _drawn(rows: Iterable[dict[str, Any]], width: int) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    shown, cells = _fitting(list(rows), width)
     drawn = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in _COLUMNS:
-        drawn.add_column(column, justify="left" if column in ("job", "state", "watermark") else "right", no_wrap=True)
-    for row in rows:
-        cells = _cells(row)
-        drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "bold" if row["step"] is None else "")) for cell in cells))
+    for column in shown:
+        # Only names are cut off where even the rest is too wide.
+        room = max(_SHORTEST, width - _width(shown[1:], cells) - _GAP) if column == "job" else None
+        drawn.add_column(column, justify="left" if column in _TEXTS else "right", no_wrap=True, max_width=room)
+    for row in cells:
+        bold = "" if row["job"].startswith(" ") else "bold"
+        drawn.add_row(*(Text(row[column], style=_STYLES.get(row[column], bold)) for column in shown))
     return drawn
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _fitting(rows: list[dict[str, Any]], width: int) -> tuple[list[str], list[dict[str, str]]]:
+    """The columns for which there is room, and the cells of the rows.
+
+    The day of the watermark is left out first, and what holds it before the state.
+    """
+    whole = [_cells(row) for row in rows]
+    hours = [{**row, "watermark": row["watermark"][11:]} for row in whole]
+    alone = [{**row, "watermark": row["watermark"][11:19]} for row in whole]
+    fewer = [[column for column in _COLUMNS if column not in _SPARE[:count]] for count in range(len(_SPARE) + 1)]
+    tried = [(fewer[0], whole), *((shown, hours) for shown in fewer[:-1]), *((shown, alone) for shown in fewer[-2:])]
+    return next((one for one in tried if _width(*one) <= width), tried[-1])
+
+
+def _width(shown: Iterable[str], cells: Iterable[dict[str, str]]) -> int:
+    return sum(max(map(len, [column, *(row[column] for row in cells)])) + _GAP for column in shown)
+
+
+def _cells(row: dict[str, Any]) -> dict[str, str]:
     held = f" (held by {row['held_by']})" if row["held_by"] else ""
     watermark = f"{row['watermark'][:19].replace('T', ' ')}{held}" if row["watermark"] else ""
     lag = _number(row["lag"]) + (f" ({row['lag_seconds']:.0f} s)" if row["lag_seconds"] else "")
     rates = [f"{row[name]:,.0f}" for name in ("in_rate", "out_rate")]
     counts = [_number(row[name]) for name in ("late", "dead_letter", "state_rows", "state_bytes")]
-    return [row["job"] if row["step"] is None else f"  {row['step']}", row["state"], _number(row["epoch"]), *rates, lag, watermark, *counts]
+    name = row["job"] if row["step"] is None else f"  {row['step']}"
+    return dict(zip(_COLUMNS, [name, row["state"], _number(row["epoch"]), *rates, lag, watermark, *counts], strict=True))
 
 
 def _number(value: int | None) -> str:

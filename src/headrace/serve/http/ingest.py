@@ -213,6 +213,8 @@ def _data(event: Record, number: int) -> Any:
     encoded = event.get("data_base64")
     if encoded is None:
         return event.get("data")
+    if event.get("data") is not None:
+        raise _unfit([(number, "a CloudEvent has data or data_base64, not both")])
     try:
         return json.loads(base64.b64decode(encoded, validate=True))
     except (TypeError, ValueError, RecursionError) as error:

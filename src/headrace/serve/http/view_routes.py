@@ -150,7 +150,7 @@ class ViewRoutes:
 
 
 @dataclass(frozen=True)
-class _Page:
+class _RowsPage:
     """A page of a view as of an epoch, and the cursor of the following one."""
 
     epoch: int
@@ -158,13 +158,13 @@ class _Page:
     following: str | None
 
 
-def _page(followed: Followed, query: Query, form: ResponseFormat) -> _Page:
+def _page(followed: Followed, query: Query, form: ResponseFormat) -> _RowsPage:
     """The page of a query; in a thread, as it may build an index over all rows."""
     snapshot = followed.table.snapshot()
     values = {name: value for name, value in query.equal().items() if name in followed.view.key}
     rows = snapshot.where_equal(_frame(values, followed)) if values else snapshot.lazy()
     frame, more = page_of(rows, query)
-    return _Page(snapshot.epoch, form.rows(frame), cursor_of(frame, query) if more else None)
+    return _RowsPage(snapshot.epoch, form.rows(frame), cursor_of(frame, query) if more else None)
 
 
 def _beginning_with(followed: Followed, values: Key, form: ResponseFormat) -> tuple[int, bytes]:
