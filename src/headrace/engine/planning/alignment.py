@@ -78,7 +78,7 @@ class Standing:
 def aligned(standings: Mapping[str, Standing], bounds: Mapping[str, int], now: int) -> dict[str, Position]:
     """How far each stream may be read; `bounds` says by how much event time a stream may be ahead of the slowest other one."""
     ends: dict[str, Position] = {name: standing.end for name, standing in standings.items()}
-    reached = {name: standing.reached(now) for name, standing in standings.items()} if bounds else {}
+    reached = {name: standing.reached(now) for name, standing in standings.items()}
     for name, bound in bounds.items():
         others = [time for other, time in reached.items() if other != name and time is not None]
         if others:
