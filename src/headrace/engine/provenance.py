@@ -64,10 +64,10 @@ class Provenance:
             return []
         if self._records is not None:
             original = self._records[late.get_column(ROW)].select_seq(self.origin.columns.names)
+        elif ORIGINAL in late.columns:
+            original = late.select_seq(ORIGINAL).unnest(ORIGINAL)
         else:
-            original = (
-                late.select_seq(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else late.select_seq(_resembling(self.origin, late))
-            )
+            original = late.select_seq(_resembling(self.origin, late))
         return [Packet(late_topic(self.origin.name), shard, late_records(original, late, step, watermark))]
 
     def dead(self, step: str, bad: pl.DataFrame) -> Packet:
