@@ -99,6 +99,11 @@ class Node:
         return any(node.restates for node in self.followed)
 
     @property
+    def revises(self) -> bool:
+        """Whether later records replace, retract or repeat earlier ones, so that they are not facts."""
+        return self.changes or self.restates
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The columns that identify its records; empty if there are none."""
         return ()

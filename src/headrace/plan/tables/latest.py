@@ -65,7 +65,7 @@ class ToTable(RowPerKey):
 
     @property
     def versions(self) -> Node | None:
-        return None if self.input.changes or self.input.restates else self.input
+        return None if self.input.revises else self.input
 
     @property
     def does(self) -> str:
