@@ -75,10 +75,6 @@ class AsOfJoin(Join):
         return True
 
     @property
-    def watermarked(self) -> bool:
-        return all(node.watermarked for node in self.inputs)
-
-    @property
     def lateness(self) -> timedelta:
         """A record waits until no earlier version may come."""
         return max(node.lateness for node in self.inputs)
