@@ -1,4 +1,4 @@
-"""Refused panes, which a kind of window cannot emit."""
+"""Refusals of panes that a kind of window cannot emit."""
 
 from __future__ import annotations
 
