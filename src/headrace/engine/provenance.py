@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from headrace.engine.packet import Packet
-from headrace.engine.side_topics import PROBLEM, RECORD, dead_letters, late_records, undecoded
+from headrace.engine.planning.input import PROBLEM, RECORD
+from headrace.engine.side_topics import dead_letters, late_records, undecoded
 from headrace.operators.columns import OFFSET, PARTITION, ROW
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype

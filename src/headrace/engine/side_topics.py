@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from headrace.engine.planning.input import PROBLEM, RECORD
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import END
 from headrace.operators.expressions import REASON
 from headrace.plan.side_streams import late_names
 from headrace.schema.legible import as_json
-
-# The reason why a source could not decode a record, and the record as text.
-PROBLEM, RECORD = "_problem", "_record"
 
 
 def late_records(original: pl.DataFrame, late: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
