@@ -39,6 +39,12 @@ class Service:
                 "the URL of a sink contains a password", why="URLs appear in messages", hint='headers={"Authorization": "..."}'
             )
 
+    @property
+    def path(self) -> str:
+        """The path of the address, with its query."""
+        parts = urlsplit(self.url)
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
     def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """The status and body of the answer to one request; raises `Away` if there is none, or if it asks to be tried again."""
         known = {name: value.reveal() if isinstance(value, Secret) else value for name, value in self.headers.items()}
