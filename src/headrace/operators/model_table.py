@@ -106,7 +106,7 @@ class ModelTable(OneState[KeyedState]):
         return self._scoring
 
     def _loaded(self) -> tuple[Scoring | None, str | None, pl.Series]:
-        every = self._state.where(pl.lit(True))
+        every = self._state.all()
         usable = None if every is None else every.filter(pl.col(VERSION).is_not_null() & pl.col(CONTENTS).is_not_null())
         if usable is None or usable.is_empty():
             return None, "there is no model yet", pl.Series([], dtype=pl.Null)

@@ -78,7 +78,7 @@ class RemoteAnswers(OneState[ExpiringState]):
         """Read the answers of an earlier attempt of the epoch that is run next, from its state."""
         state = KeyedState(_ANSWER, self._by)
         state.restore(manifest, store)
-        self._earlier = state.where(pl.lit(True))
+        self._earlier = state.all()
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         outcome = Outcome()

@@ -208,9 +208,9 @@ class KeyedState:
             if len(places):
                 yield places, rows, numbers
 
-    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
-        """The present rows for which a condition is true; reads every row, a nanosecond each."""
-        parts = [rows.frame.filter(pl.Series(rows.alive) & ~pl.col(GONE) & condition) for rows in self._rows.values()]
+    def all(self) -> pl.DataFrame | None:
+        """Every present row; None if there are none."""
+        parts = [rows.frame.filter(pl.Series(rows.alive) & ~pl.col(GONE)) for rows in self._rows.values()]
         parts = [part for part in parts if not part.is_empty()]
         return pl.concat(parts).drop(GONE) if parts else None
 
@@ -222,7 +222,7 @@ class KeyedState:
         ]
 
     def export(self) -> Exported:
-        rows = self.where(pl.lit(True))
+        rows = self.all()
         return Exported({} if rows is None else {self._prefix: rows})
 
     def absorb(self, moved: Exported, store: Store) -> None:

@@ -137,7 +137,7 @@ class Tops(SeveralStates):
         return self._cache
 
     def _everything(self) -> pl.DataFrame | None:
-        return self._state.where(pl.lit(True))
+        return self._state.all()
 
 
 class ColocatedTops(SeveralStates):
@@ -159,7 +159,7 @@ class ColocatedTops(SeveralStates):
         """What was emitted. The cached rows are those of other shards after a move, and are found again in the table."""
         if self._emitted.pending:
             return self._emitted.export()
-        rows = self._state.where(pl.lit(True))
+        rows = self._state.all()
         return Exported({} if rows is None else {EMITTED: self._cached(rows).best})
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -205,7 +205,7 @@ class ColocatedTops(SeveralStates):
 
     def _cached(self, like: pl.DataFrame) -> TopCache:
         if self._cache is None:
-            rows = self._state.where(pl.lit(True))
+            rows = self._state.all()
             self._cache = TopCache.found_again(self._spec.order, like.clear() if rows is None else rows.select_seq(like.columns))
         return self._cache
 

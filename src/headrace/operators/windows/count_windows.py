@@ -143,8 +143,7 @@ class Counts(SeveralStates):
 
     def _rest(self, store: Store) -> list[pl.DataFrame]:
         """The windows that are not full when the input ends."""
-        spec, everything = self._spec, pl.lit(True)
-        panes, counts = self._panes.where(everything), self._counts.where(everything)
+        spec, panes, counts = self._spec, self._panes.all(), self._counts.all()
         if counts is None:
             return []
         self._counts.put(counts.with_columns_seq(pl.lit(True).alias(GONE)), store)
