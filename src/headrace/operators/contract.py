@@ -75,6 +75,11 @@ class Outcome:
     scored: tuple[str, int] | None = None
 
 
+def without_result(records: int) -> dict[str, int]:
+    """The counts of records that were accepted and are in no result."""
+    return {"out": -records, "filtered": records} if records else {}
+
+
 class Size(NamedTuple):
     """The size of a state: its rows, and its stored bytes."""
 
