@@ -26,6 +26,8 @@ from headrace.plan.windows.kinds import Count
 
 # The number of placed records of a key, the place of a record among them, and a pane: records that no window boundary separates.
 _COUNT, _PLACE, _PANE, _WINDOW = "_count", "_place", "_pane", "_window"
+# From the first to the last record of merged panes.
+_EXTENT = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,8 @@ class Counts(SeveralStates):
         open_panes = self._panes.find(self._needed(counts, _COUNT).explode(_PANE, keep_nulls=False, empty_as_null=False))
         if open_panes is None:
             return fresh
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
         both = pl.concat([open_panes.select_seq(self._parts), fresh])
-        return merged(both, (*self._by, _PANE), self._spec.aggregates, extent).select_seq(self._parts)
+        return merged(both, (*self._by, _PANE), self._spec.aggregates, _EXTENT).select_seq(self._parts)
 
     def _needed(self, counts: pl.DataFrame, count: str) -> pl.DataFrame:
         """The panes of each key from the first window that is not full to the last record."""
@@ -123,10 +124,9 @@ class Counts(SeveralStates):
         """The windows that became full, each by the last of its panes."""
         spec = self._spec
         width = spec.records // spec.pane
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
         ordered = panes.sort(*self._by, _PANE)
         rolling = ordered.rolling(_PANE, period=f"{width}i", group_by=self._by)
-        ends = rolled(rolling, (*self._by, _PANE), spec.aggregates, extent)
+        ends = rolled(rolling, (*self._by, _PANE), spec.aggregates, _EXTENT)
         ends = key_join(ends, totals, self._by, nulls_equal=True)
         end = (pl.col(_PANE) + 1) * spec.pane
         begins = end - spec.records
@@ -155,8 +155,7 @@ class Counts(SeveralStates):
         begun = begun.explode(_WINDOW, keep_nulls=False, empty_as_null=False)
         inside = key_join(panes, begun, self._by, nulls_equal=True)
         inside = inside.filter(pl.col(_PANE) * spec.pane >= pl.col(_WINDOW) * spec.every)
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
-        return [merged(inside, (*self._by, _WINDOW), spec.aggregates, extent)]
+        return [merged(inside, (*self._by, _WINDOW), spec.aggregates, _EXTENT)]
 
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
         moment = pl.Datetime("us", "UTC")
