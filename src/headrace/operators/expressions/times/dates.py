@@ -123,7 +123,7 @@ def moved_by_months(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     start = parts[0].value
     if term.kind == DATE:
         return _as_date(calendar.add_months(start.cast(pl.Int64), months), term)
-    days = calendar.day_number(start, of_timestamp=True)
+    days = calendar.day_number(start)
     moved = calendar.add_months(days, months) - days
     total = start.cast(pl.Int64) + moved * MICROSECONDS_A_DAY
     flag = (moved >= 0) != (total >= start.cast(pl.Int64))
