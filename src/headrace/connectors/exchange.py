@@ -14,7 +14,7 @@ from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
 _SECRET = ("authorization", "token", "key", "cookie", "secret")
-_MOST_READ = 1 << 26
+_MOST_READ, _SHOWN = 1 << 26, 300
 _connections = ClientCache[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
 
 
@@ -91,9 +91,9 @@ def service(url: str, headers: Mapping[str, str | Secret] | None, timeout: timed
     return Service(url, hidden, timeout)
 
 
-def legible(said: bytes, most: int = 300) -> str:
+def legible(said: bytes) -> str:
     """The beginning of an answer as text."""
-    return said[:most].decode(errors="replace")
+    return said[:_SHOWN].decode(errors="replace")
 
 
 def _secret(header: str) -> bool:
