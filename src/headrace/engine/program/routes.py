@@ -15,7 +15,7 @@ from headrace.engine.program.flow import Flow
 from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.program.stateless_steps import Project, steps_of
 from headrace.plan.expressions import Typed, check, parse
-from headrace.plan.nodes import Node, Source, upstream
+from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan, ReadingStep
 
 
@@ -146,10 +146,7 @@ def level_of(plan: Plan, node: Node) -> int:
     Late records and dead letters of a stream come from all its steps, so that their level is that of the last one.
     """
     if node.side_of is not None:
-        beyond = plan.beyond_side_streams
-        stream = node.side_of.name
-        feeding = [other for other in plan.nodes if other.name not in beyond and stream in {before.name for before in upstream(other)}]
-        return max((level_of(plan, other) for other in feeding), default=0)
+        return max((level_of(plan, step) for step in plan.feeding_sides_of(node.side_of)), default=0)
     return max((level_of(plan, before) for before in node.inputs), default=0) + (node.stateful and not node.colocated_with)
 
 
