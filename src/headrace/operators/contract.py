@@ -105,8 +105,12 @@ class Exported:
 
     def plus(self, other: Exported) -> Exported:
         """Both; their frames have different names."""
-        mine, more = ((one.frames, one.common, one.by, one.everywhere) for one in (self, other))
-        return Exported(*({**left, **right} for left, right in zip(mine, more, strict=True)))
+        return Exported(
+            {**self.frames, **other.frames},
+            {**self.common, **other.common},
+            {**self.by, **other.by},
+            {**self.everywhere, **other.everywhere},
+        )
 
 
 class Stateful(Protocol):
