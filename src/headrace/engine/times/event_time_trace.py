@@ -34,7 +34,7 @@ _TICK = 1
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timing:
     """One window of an event of a stream, or of a result it is part of; or its `turn` in a step without such a window.
 
@@ -47,16 +47,16 @@ class Timing:
     event_time: datetime
     step: str
     window: str
-    fires_at: datetime | None
-    closed_by: datetime | None
-    late_at: datetime | None
-    late_by: datetime | None
-    turn: str = ""
     windows: int = 0
     window_start: datetime | None = None
     window_end: datetime | None = None
+    fires_at: datetime | None
+    closed_by: datetime | None
     early: str = ""
     corrected: str = ""
+    late_at: datetime | None
+    late_by: datetime | None
+    turn: str = ""
 
 
 def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
