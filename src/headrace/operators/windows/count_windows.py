@@ -15,6 +15,7 @@ from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.keyed import GONE, KeyedState
@@ -158,11 +159,10 @@ class Counts(SeveralStates):
         return [merged(inside, (*self._by, _WINDOW), spec.aggregates, _EXTENT)]
 
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
-        moment = pl.Datetime("us", "UTC")
         return windows.select_seq(
             *self._by,
-            pl.col(START).cast(moment).alias("window_start"),
-            pl.col(STOP).cast(moment).alias("window_end"),
+            pl.col(START).cast(MOMENT).alias("window_start"),
+            pl.col(STOP).cast(MOMENT).alias("window_end"),
             pl.col(_WINDOW).cast(pl.Int64).alias("window_number"),
             *finishes(self._spec.aggregates),
             pl.lit("on-time").alias("pane"),

@@ -18,6 +18,7 @@ from headrace.operators.aggregates.partials import ROWS, finishes, merged, parti
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Spec
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
@@ -184,8 +185,8 @@ class Windows(SeveralStates):
         end = start + spec.size
         return window.select_seq(
             *spec.by,
-            start.cast(pl.Datetime("us", "UTC")).alias("window_start"),
-            end.cast(pl.Datetime("us", "UTC")).alias("window_end"),
+            start.cast(MOMENT).alias("window_start"),
+            end.cast(MOMENT).alias("window_end"),
             *finishes(spec.aggregates),
             kind.alias("pane"),
             revision.cast(pl.Int32).alias("revision"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.expressions.dtypes import MOMENT, dtype
 from headrace.operators.expressions.parts import CompiledTerm, Fault, Made, fault, operation
 from headrace.operators.expressions.times import calendar
 from headrace.operators.expressions.times.calendar import MICROSECONDS_A_DAY
@@ -78,7 +78,7 @@ def from_number(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
 
 
 def _timestamp(number: pl.Expr) -> pl.Expr:
-    return number.cast(pl.Datetime("us", "UTC"))
+    return number.cast(MOMENT)
 
 
 def _as_date(days: pl.Expr, term: Apply) -> Made:
