@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from headrace.connectors.service import Service, legible
+from headrace.connectors.exchange import Service, legible
 from headrace.core.errors import ConnectorError
 from headrace.schema.legible import as_json
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.connectors.service import Service, service
+from headrace.connectors.exchange import Service, service
 from headrace.core.durations import Duration, duration
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from headrace.connectors.exchange import Away, legible
 from headrace.connectors.http.declaration import HttpService
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
-from headrace.connectors.service import Away, legible
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError
 from headrace.schema.legible import as_json

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from headrace.connectors.exchange import Service, service
 from headrace.connectors.search.documents import searched
-from headrace.connectors.service import Service, service
 from headrace.connectors.targets import AT_ONCE, STAGED, need_client
 from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.connectors.exchange import Away, legible
 from headrace.connectors.output import Changes, DeadLetters, Writer
 from headrace.connectors.patience import patiently
 from headrace.connectors.search.declaration import SearchService
 from headrace.connectors.search.documents import names, searched
 from headrace.connectors.search.writer_progress import ProgressDocuments
-from headrace.connectors.service import Away, legible
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError, SettingsError
 from headrace.schema.legible import as_json
