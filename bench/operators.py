@@ -100,11 +100,8 @@ class Operators(Comparison[Size]):
         append(self.log, "even", _payments(rows * 15, MINUTE // rows, 0.0))
         run = self.ours.facts("even", sliding, rows)
         self._right_sums(name, run)
-        rate = run.rate(11)
-        print(f"{name:<52} {rate:>14,.0f} rows/s   {run.shares(11)}", flush=True)
-        self.figures[name] = {"rows_per_second": round(rate), "phases": run.shares(11)}
         self.log.delete_topic("even")
-        return rate
+        return self._rate(name, run, 11)
 
     def pattern(self, name: str) -> float:
         """The three-payments pattern over very many cards; half of the payments are over $500. The state is full when it is timed."""
@@ -120,11 +117,8 @@ class Operators(Comparison[Size]):
         wanted = _sprees(sent.filter(checked), last - timedelta(seconds=10))
         found = run.result.filter(checked).select("card", "first_at", "n", "total").sort("card", "first_at").rows()
         self._claim(wanted == found and bool(found), f"{name}: {run.result.height:,} matches, {len(found):,} of them checked one by one")
-        rate = run.rate(12)
-        print(f"{name:<52} {rate:>14,.0f} rows/s   {run.shares(12)}", flush=True)
-        self.figures[name] = {"rows_per_second": round(rate), "phases": run.shares(12)}
         self.log.delete_topic("sprees")
-        return rate
+        return self._rate(name, run, 12)
 
     def skew(self, name: str, declare: Any, *, facts: bool = False) -> Measure:
         """One card with nine tenths of the records against even cards."""
@@ -183,6 +177,12 @@ class Operators(Comparison[Size]):
             "approx_count_distinct, standard error seen": {"got": round(float(np.sqrt(np.mean(relative**2))), 4), "at_most": 0.05},
             "approx_percentile, largest error of a rank": {"got": round(float(max(ranks)), 6), "at_most": 0.0001},
         }
+
+    def _rate(self, name: str, run: Run, skip: int) -> float:
+        rate = run.rate(skip)
+        print(f"{name:<52} {rate:>14,.0f} rows/s   {run.shares(skip)}", flush=True)
+        self.figures[name] = {"rows_per_second": round(rate), "phases": run.shares(skip)}
+        return rate
 
     def _right_sums(self, name: str, run: Run) -> None:
         """The results of some cards are those of polars over the same records."""

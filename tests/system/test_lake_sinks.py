@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import headrace as hr
 from headrace.connectors.output import Changes, Output, Writer
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.core.columns.schema import schema
 from headrace.testing.conformance import CASES, COLUMNS, KEY, Subject
 from headrace.testing.conformance.cases import (

@@ -14,7 +14,7 @@ from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
 _SECRET = ("authorization", "token", "key", "cookie", "secret")
-_MOST_READ = 1 << 26
+_MOST_READ, _SHOWN = 1 << 26, 300
 _connections = ClientCache[http.client.HTTPConnection](close=http.client.HTTPConnection.close)
 
 
@@ -38,6 +38,12 @@ class Service:
             raise SettingsError(
                 "the URL of a sink contains a password", why="URLs appear in messages", hint='headers={"Authorization": "..."}'
             )
+
+    @property
+    def path(self) -> str:
+        """The path of the address, with its query."""
+        parts = urlsplit(self.url)
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
     def ask(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """The status and body of the answer to one request; raises `Away` if there is none, or if it asks to be tried again."""
@@ -85,9 +91,9 @@ def service(url: str, headers: Mapping[str, str | Secret] | None, timeout: timed
     return Service(url, hidden, timeout)
 
 
-def legible(said: bytes, most: int = 300) -> str:
+def legible(said: bytes) -> str:
     """The beginning of an answer as text."""
-    return said[:most].decode(errors="replace")
+    return said[:_SHOWN].decode(errors="replace")
 
 
 def _secret(header: str) -> bool:

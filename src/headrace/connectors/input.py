@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from headrace.engine.planning.input import Ahead, Input, Position
+from headrace.engine.planning.input import PROBLEM, RECORD, Ahead, Input, Position
 
 __all__ = ["OP", "PROBLEM", "RECORD", "Ahead", "Input", "Position", "bounded", "shared_out"]
 
-# Why a record could not be decoded, and the record as text; the engine sends these to the dead letters.
-PROBLEM, RECORD = "_problem", "_record"
 # In a table: 1 if a record becomes the live row of its key, -1 if it removes the key.
 OP = "_op"
 

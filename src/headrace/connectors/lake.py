@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from headrace.connectors.targets import AT_ONCE, STAGED, need_client
 from headrace.core.counts import counts
-from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.promise import Promise, Takes
 
@@ -41,8 +40,3 @@ class LakeTable:
                 f"compact_every={self.compact_every!r} is not a number of commits or files", hint="give a whole number; 0 means never"
             )
         need_client(*self.client)
-
-
-def lake_options(roll: Duration | None, history: Duration) -> dict[str, Any]:
-    """The durations of a declaration, converted."""
-    return {"roll": None if roll is None else duration(roll), "history": duration(history)}

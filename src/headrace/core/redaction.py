@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "***"
-_NAMES = r"[\w.-]*(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[\w.-]*"
+_NAMES = r"[\w.-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[\w.-]*"
 _SECRET_NAME = re.compile(_NAMES, re.IGNORECASE)
 # user:password@ of an address.
 _ADDRESS = re.compile(r"([\w+.-]+://)[^/\s\"'@]*:[^/\s\"']*@")

@@ -108,19 +108,17 @@ class Accounting:
     def rows(self) -> list[dict[str, int | str]]:
         """One dictionary for each step: step, in, out, late, duplicate, filtered, dead_letter, and partly_late, which is not part of the
         sum."""
-        return [{"step": step, "in": count.taken, **{name: getattr(count, name) for name in (*ENDS, *UNSUMMED)}} for step, count in self]
+        return [_row(step, count) for step, count in self]
 
     def reasons(self) -> dict[str, dict[str, str | None]]:
         """For each step, the reason of its first late record, and of its first dead letter."""
-        return {step: {name: getattr(count, name) for name in REASONS} for step, count in self}
+        return {step: _reasons(count) for step, count in self}
 
     def entries(self) -> list[dict[str, int | str | None]]:
         """The content of `rows` and `reasons`, the state sizes of steps, and the times of writes and models, also where no record moved."""
-        nothing = Accounting()
-        for step in sorted((self._kept.keys() | self._written.keys() | self._scored.keys()) - self._counts.keys()):
-            nothing.add(step)
-        said = {**self.reasons(), **nothing.reasons()}
-        return [{**row, **said[str(row["step"])], **self._measured(str(row["step"]))} for row in (*self.rows(), *nothing.rows())]
+        quiet = sorted((self._kept.keys() | self._written.keys() | self._scored.keys()) - self._counts.keys())
+        counts = [*self, *((step, StepCount()) for step in quiet)]
+        return [{**_row(step, count), **_reasons(count), **self._measured(step)} for step, count in counts]
 
     def _measured(self, step: str) -> dict[str, int | str | None]:
         none = (None, None)
@@ -152,3 +150,11 @@ class Accounting:
                     why="a record was lost or counted twice",
                     hint="nothing of this epoch is committed; please report it with the output of `headrace accounting`",
                 )
+
+
+def _row(step: str, count: StepCount) -> dict[str, int | str]:
+    return {"step": step, "in": count.taken, **{name: getattr(count, name) for name in (*ENDS, *UNSUMMED)}}
+
+
+def _reasons(count: StepCount) -> dict[str, str | None]:
+    return {name: getattr(count, name) for name in REASONS}

@@ -44,9 +44,7 @@ class Entry:
     def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         """The result of entering a batch. Records whose arguments could not be computed are bad."""
         frame, outside = self._inside(_in_one_form(frame, self.by))
-        entered = self._entered(frame, time)
-        bad = [part for part in (entered.bad, outside) if part is not None]
-        return replace(entered, bad=pl.concat(bad, how="diagonal")) if outside is not None else entered
+        return _with_bad(self._entered(frame, time), outside)
 
     def _entered(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         if self.signed and OP not in frame.columns:
@@ -57,10 +55,7 @@ class Entry:
         records, bad = computed(frame, self._compiled, kept)
         if ALL in self.by:
             records = with_constant(records, ALL, 0, pl.Int32)
-        entered = self.port.entrance.enter(records, time)
-        if bad is None:
-            return entered
-        return replace(entered, bad=bad if entered.bad is None else pl.concat([entered.bad, bad], how="diagonal"))
+        return _with_bad(self.port.entrance.enter(records, time), bad)
 
     def _inside(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Records whose windows are in the years of the calendar, and those whose windows would not be."""
@@ -89,6 +84,13 @@ class Entry:
         if len(frames) < 2 or not self.scattered or OP not in frames[0].columns:
             return frames
         return [pl.concat(frames, how="diagonal").sort(OP, maintain_order=True)]
+
+
+def _with_bad(entered: Entered, bad: pl.DataFrame | None) -> Entered:
+    """The same result with further bad records."""
+    if bad is None:
+        return entered
+    return replace(entered, bad=bad if entered.bad is None else pl.concat([entered.bad, bad], how="diagonal"))
 
 
 def _in_one_form(frame: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:

@@ -36,10 +36,10 @@ class HotKey:
         return f"{known}: they all go to one shard, so one core does its work" if self.trouble else known
 
 
-def looks(epoch: int) -> int:
+def sampled_epochs(epoch: int) -> int:
     """The number of sampled epochs up to an epoch.
 
-    >>> [looks(epoch) for epoch in (0, 1, 8, 9)]
+    >>> [sampled_epochs(epoch) for epoch in (0, 1, 8, 9)]
     [0, 1, 1, 2]
     """
     return (epoch + _EVERY - 1) // _EVERY

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from headrace.engine.packet import Packet
-from headrace.engine.side_topics import PROBLEM, RECORD, dead_letters, late_records, undecoded
+from headrace.engine.planning.input import PROBLEM, RECORD
+from headrace.engine.side_topics import dead_letters, late_records, undecoded
 from headrace.operators.columns import OFFSET, PARTITION, ROW
 from headrace.operators.expressions import REASON
 from headrace.operators.expressions.dtypes import dtype
@@ -64,10 +65,10 @@ class Provenance:
             return []
         if self._records is not None:
             original = self._records[late.get_column(ROW)].select_seq(self.origin.columns.names)
+        elif ORIGINAL in late.columns:
+            original = late.select_seq(ORIGINAL).unnest(ORIGINAL)
         else:
-            original = (
-                late.select_seq(ORIGINAL).unnest(ORIGINAL) if ORIGINAL in late.columns else late.select_seq(_resembling(self.origin, late))
-            )
+            original = late.select_seq(_resembling(self.origin, late))
         return [Packet(late_topic(self.origin.name), shard, late_records(original, late, step, watermark))]
 
     def dead(self, step: str, bad: pl.DataFrame) -> Packet:

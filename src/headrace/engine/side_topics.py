@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
+from headrace.engine.planning.input import PROBLEM, RECORD
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import END
 from headrace.operators.expressions import REASON
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.plan.side_streams import late_names
 from headrace.schema.legible import as_json
-
-# The reason why a source could not decode a record, and the record as text.
-PROBLEM, RECORD = "_problem", "_record"
 
 
 def late_records(original: pl.DataFrame, late: pl.DataFrame, step: str, watermark: int | None) -> pl.DataFrame:
     """Records as they arrived, with the step they were late for, the reason, the watermark then, and the window they missed."""
-    moment = pl.Datetime("us", "UTC")
     reason = why_late(late, watermark)
     if watermark is not None and watermark >= END:
         # A calendar has no such moment.
         watermark = None
-    mark = pl.lit(watermark, pl.Int64).cast(moment).alias("watermark")
-    window = (pl.col(name).cast(moment) for name in (START, STOP))
+    mark = pl.lit(watermark, pl.Int64).cast(MOMENT).alias("watermark")
+    window = (pl.col(name).cast(MOMENT) for name in (START, STOP))
     said = late.select_seq(pl.lit(step).alias("step"), reason.alias("reason"), mark, *window)
     return original.hstack(said.rename(dict(zip(said.columns, late_names(original.columns), strict=True))))
 

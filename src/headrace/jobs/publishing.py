@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.core import failpoints
 from headrace.jobs.directory import JobDirectory
 from headrace.spark.job import Job

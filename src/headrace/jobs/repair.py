@@ -15,7 +15,7 @@ from headrace.checkpoint.epoch_files import Checkpoint
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.connectors.log.output import LogOutput
 from headrace.connectors.output import Output, Writer
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
 from headrace.engine.program.compiler import compiled

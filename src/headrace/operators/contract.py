@@ -75,6 +75,11 @@ class Outcome:
     scored: tuple[str, int] | None = None
 
 
+def without_result(records: int) -> dict[str, int]:
+    """The counts of records that were accepted and are in no result."""
+    return {"out": -records, "filtered": records} if records else {}
+
+
 class Size(NamedTuple):
     """The size of a state: its rows, and its stored bytes."""
 
@@ -100,8 +105,12 @@ class Exported:
 
     def plus(self, other: Exported) -> Exported:
         """Both; their frames have different names."""
-        mine, more = ((one.frames, one.common, one.by, one.everywhere) for one in (self, other))
-        return Exported(*({**left, **right} for left, right in zip(mine, more, strict=True)))
+        return Exported(
+            {**self.frames, **other.frames},
+            {**self.common, **other.common},
+            {**self.by, **other.by},
+            {**self.everywhere, **other.everywhere},
+        )
 
 
 class Stateful(Protocol):

@@ -6,6 +6,7 @@ The changes of an epoch are applied before its records are scored, so that a rep
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -55,68 +56,71 @@ class ModelTableSpec:
         return ModelTable(self)
 
 
+class _ModelInForce(NamedTuple):
+    """The model that scores, with its version as the table has it, or the reason why there is none."""
+
+    reason: str | None
+    scoring: Scoring | None = None
+    version: pl.Series = pl.Series([], dtype=pl.Null)
+
+
 class ModelTable(OneState[KeyedState]):
     """All models, and the one in force."""
 
     def __init__(self, spec: ModelTableSpec) -> None:
         super().__init__(KeyedState("model", spec.identity))
         self._spec = spec
-        self._scoring: tuple[Scoring | None, str | None, pl.Series] | None = None
+        self._in_force: _ModelInForce | None = None
 
     def restore(self, manifest: str | None, store: Store) -> None:
         super().restore(manifest, store)
-        self._scoring = None
+        self._in_force = None
 
     def export(self) -> Exported:
         return Exported(everywhere=super().export().frames)
 
     def absorb(self, moved: Exported, store: Store) -> None:
         super().absorb(Exported(moved.everywhere), store)
-        self._scoring = None
+        self._in_force = None
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         if changes := [frame for frame in arrived.at(RIGHT) if frame.height]:
             latest = as_upserts(pl.concat(changes), self._spec.identity)
             self._state.put(latest.with_columns_seq((pl.col(OP) != ADD).alias(GONE)).drop(OP), store)
-            self._scoring = None
+            self._in_force = None
         records = [frame for frame in arrived.at(LEFT) if frame.height]
         return self._scored(pl.concat(records)) if records else Outcome()
 
     def _scored(self, records: pl.DataFrame) -> Outcome:
-        scoring, reason, version = self._in_force()
-        if scoring is None:
-            return Outcome(bad=self._bad(records.with_columns_seq(pl.lit(reason).alias(REASON))))
-        made, bad, scored = scoring.timed(records)
+        if self._in_force is None:
+            self._in_force = self._newest()
+        model = self._in_force
+        if model.scoring is None:
+            return Outcome(bad=self._bad(records.with_columns_seq(pl.lit(model.reason).alias(REASON))))
+        made, bad, scored = model.scoring.timed(records)
         shown = [*self._spec.columns, self._spec.output.name]
         if self._spec.version:
-            made, shown = (
-                made.with_columns_seq(version.new_from_index(0, made.height).alias(self._spec.version)),
-                [*shown, self._spec.version],
-            )
+            made = made.with_columns_seq(model.version.new_from_index(0, made.height).alias(self._spec.version))
+            shown.append(self._spec.version)
         results = [added(made.select_seq(*shown, TIME))] if made.height else []
         return Outcome(results, bad=None if bad is None else self._bad(bad), scored=scored)
 
     def _bad(self, records: pl.DataFrame) -> pl.DataFrame:
         return records.select_seq(*self._spec.columns, PARTITION, OFFSET, REASON)
 
-    def _in_force(self) -> tuple[Scoring | None, str | None, pl.Series]:
-        """The model with the greatest version and that version, or the reason why there is none."""
-        if self._scoring is None:
-            self._scoring = self._loaded()
-        return self._scoring
-
-    def _loaded(self) -> tuple[Scoring | None, str | None, pl.Series]:
-        every = self._state.where(pl.lit(True))
+    def _newest(self) -> _ModelInForce:
+        """The model with the greatest version, or the reason why there is none."""
+        every = self._state.all()
         usable = None if every is None else every.filter(pl.col(VERSION).is_not_null() & pl.col(CONTENTS).is_not_null())
         if usable is None or usable.is_empty():
-            return None, "there is no model yet", pl.Series([], dtype=pl.Null)
+            return _ModelInForce("there is no model yet")
         newest = usable.sort(VERSION, *self._spec.identity).tail(1)
         version, contents = newest.get_column(VERSION), newest.item(0, CONTENTS)
         try:
             loaded(contents)
         except Exception as error:  # noqa: BLE001 - whatever the contents are, they came as data
-            return None, f"model version {version[0]} cannot be loaded: {raised(error, None)}", version
-        return Scoring(OnnxModel(str(version[0]), contents), self._spec.taken, self._spec.output), None, version
+            return _ModelInForce(f"model version {version[0]} cannot be loaded: {raised(error, None)}")
+        return _ModelInForce(None, Scoring(OnnxModel(str(version[0]), contents), self._spec.taken, self._spec.output), version)
 
 
 @operator_of.register

@@ -55,10 +55,27 @@ class FactsOnly:
 
 @dataclass(frozen=True)
 class Node:
-    """A stream or table of records. `where` is the user's file and line; `name` is unique in its app."""
+    """A stream or table of records. `where` is the user's file and line; `name` is unique in its app.
+
+    What holds for every node of a kind is a constant of its class; a property may depend on the node.
+    """
 
     stateful: ClassVar[bool] = False
     """Whether an operator with state computes it."""
+    tabular: ClassVar[bool] = False
+    """Whether it is a table: a row may be replaced however long after its own time."""
+    at_hand: ClassVar[bool] = False
+    """Whether its operator can return all live rows to a co-located step."""
+    counts_each: ClassVar[bool] = False
+    """Whether each input record counts once, so that one that repeats another would count twice."""
+    passes_windows: ClassVar[bool] = False
+    """Whether its rows are those of its one input, each in the same window."""
+    gives_types: ClassVar[bool] = False
+    """Whether it gives a type to columns of its input that have none."""
+    totals: ClassVar[bool] = False
+    """Whether its state sums up rows, so that a retraction must find the sum that its row is in."""
+    ordered: ClassVar[bool] = False
+    """Whether its result depends on the order of records, so that they need an event time."""
 
     name: str
     columns: pa.Schema = field(compare=False)
@@ -99,6 +116,11 @@ class Node:
         return any(node.restates for node in self.followed)
 
     @property
+    def revises(self) -> bool:
+        """Whether later records replace, retract or repeat earlier ones, so that they are not facts."""
+        return self.changes or self.restates
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The columns that identify its records; empty if there are none."""
         return ()
@@ -114,16 +136,6 @@ class Node:
         return None
 
     @property
-    def tabular(self) -> bool:
-        """Whether it is a table: a row may be replaced however long after its own time."""
-        return False
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether its operator can return all live rows to a co-located step."""
-        return False
-
-    @property
     def waits(self) -> bool:
         """Whether a record is processed only when the watermark has passed it."""
         return False
@@ -136,11 +148,6 @@ class Node:
     @property
     def endless(self) -> bool:
         """Whether its results are emitted, or retracted, however long after the watermark has passed their time."""
-        return False
-
-    @property
-    def counts_each(self) -> bool:
-        """Whether each input record counts once, so that one that repeats another would count twice."""
         return False
 
     @property
@@ -222,21 +229,6 @@ class Node:
         return ()
 
     @property
-    def passes_windows(self) -> bool:
-        """Whether its rows are those of its one input, each in the same window."""
-        return False
-
-    @property
-    def gives_types(self) -> bool:
-        """Whether it gives a type to columns of its input that have none."""
-        return False
-
-    @property
-    def totals(self) -> bool:
-        """Whether its state sums up rows, so that a retraction must find the sum that its row is in."""
-        return False
-
-    @property
     def keeps_all(self) -> str:
         """In words, what keeps every row of its input; empty where nothing does."""
         return ""
@@ -249,11 +241,6 @@ class Node:
     @property
     def expires_with_window(self) -> bool:
         """Whether its rows expire with their window."""
-        return False
-
-    @property
-    def ordered(self) -> bool:
-        """Whether its result depends on the order of records, so that they need an event time."""
         return False
 
     @property
@@ -402,16 +389,13 @@ class KeyedStep(Step):
     """A step that keeps state for each key, and needs the records of a key one by one."""
 
     stateful: ClassVar[bool] = True
+    counts_each: ClassVar[bool] = True
 
     by: tuple[str, ...]
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
         return self.by
-
-    @property
-    def counts_each(self) -> bool:
-        return True
 
     @property
     def gathers(self) -> bool:

@@ -175,6 +175,11 @@ class Plan:
             if taken.name == node.name
         ]
 
+    def feeding_sides_of(self, source: Source) -> list[Node]:
+        """A stream and the steps behind it, whose late records and dead letters are in its side topics."""
+        beyond = self.beyond_side_streams
+        return [node for node in self.nodes if node.name not in beyond and source.name in {before.name for before in upstream(node)}]
+
     def outputs_after(self, node: Node) -> list[Output]:
         """The views and sinks that have the records of a node."""
         return [output for output in self.outputs if output.node.name == node.name]

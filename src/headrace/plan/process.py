@@ -102,7 +102,7 @@ class Process(KeyedStep):
                 )
 
     def _refuse_changes(self) -> None:
-        if self.input.changes or self.input.restates:
+        if self.input.revises:
             raise PlanError(
                 f"process of {self.input.name!r}, whose results change",
                 why="a function cannot retract what it made of a result that is retracted later",

@@ -96,7 +96,7 @@ class ScoreByTable(Node):
     version: str = ""
 
     def __post_init__(self) -> None:
-        if self.input.changes or self.input.restates:
+        if self.input.revises:
             raise PlanError(
                 f"scores of {self.input.name!r}, whose results change",
                 why="another model may be in force when a result is retracted",

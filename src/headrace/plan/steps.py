@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -20,16 +20,11 @@ PLACE = pa.struct([pa.field("partition", pa.int32()), pa.field("offset", pa.int6
 class Where(Step):
     """Only the records for which a condition is true."""
 
+    passes_windows: ClassVar[bool] = True
+    # A pane that is filtered out would leave an older one in place.
+    counts_each: ClassVar[bool] = True
+
     condition: Typed
-
-    @property
-    def passes_windows(self) -> bool:
-        return True
-
-    @property
-    def counts_each(self) -> bool:
-        """A pane that is filtered out would leave an older one in place."""
-        return True
 
     def constant(self, name: str) -> Any:
         return self.input.constant(name)
@@ -47,11 +42,9 @@ class Where(Step):
 class Select(Step):
     """Other columns, each from an expression."""
 
-    made: tuple[tuple[str, Typed], ...]
+    passes_windows: ClassVar[bool] = True
 
-    @property
-    def passes_windows(self) -> bool:
-        return True
+    made: tuple[tuple[str, Typed], ...]
 
     def replaces(self, name: str) -> bool:
         term = dict(self.made)[name].term if name in self.columns.names else None
@@ -90,9 +83,7 @@ class Select(Step):
 class Retyped(Select):
     """The same columns for a union: those of null alone have their type in the other streams."""
 
-    @property
-    def gives_types(self) -> bool:
-        return True
+    gives_types: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

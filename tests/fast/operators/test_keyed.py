@@ -67,7 +67,7 @@ def test_state_equals_a_dictionary_in_any_worker(kind: type[KeyedState], monkeyp
                 there = there if chance.random() < 0.7 else kind("k", KEYS)
                 there.restore(here.manifest(), store)
                 here, there = there, here
-            assert held(here.where(pl.lit(True))) == model, f"seed {seed}, epoch {epoch}"
+            assert held(here.all()) == model, f"seed {seed}, epoch {epoch}"
             assert here.size.rows == len(model)
 
 
@@ -78,11 +78,11 @@ def test_what_a_failed_epoch_changed_is_undone(monkeypatch: pytest.MonkeyPatch) 
         for epoch in range(8):
             rows = [("x", key, epoch, (key + epoch) % 5 == 0) for key in range(epoch, epoch + 6)]
             state.put(pl.DataFrame(rows, schema=ROWS, orient="row"), store)
-            committed, blobs, before = state.manifest(), dict(store.blobs), held(state.where(pl.lit(True)))
+            committed, blobs, before = state.manifest(), dict(store.blobs), held(state.all())
             state.put(pl.DataFrame([("x", key, -1, key % 2 == 0) for key in range(20)], schema=ROWS, orient="row"), store)
             store.blobs = blobs
             state.restore(committed, store)
-            assert held(state.where(pl.lit(True))) == before, f"fan-in {fan_in}, epoch {epoch}"
+            assert held(state.all()) == before, f"fan-in {fan_in}, epoch {epoch}"
             assert held(state.find(pl.DataFrame([("x", key) for key in range(20)], schema=KEYS, orient="row"))) == before
 
 
@@ -175,7 +175,7 @@ def test_a_failed_epoch_that_moved_the_oldest_rows_is_undone(monkeypatch: pytest
     store, state = MemoryStore(), KeyedState("k", ["a"])
     for epoch in range(30):
         state.put(pl.DataFrame({"a": range(epoch % 7, 40, 7), "v": epoch}), store)
-        committed, blobs, before = state.manifest(), dict(store.blobs), state.where(pl.lit(True))
+        committed, blobs, before = state.manifest(), dict(store.blobs), state.all()
         state.put(pl.DataFrame({"a": range(40), "v": -1}), store)
         store.blobs = blobs
         state.restore(committed, store)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from headrace.connectors.lake import LakeTable, lake_options
+from headrace.connectors.lake import LakeTable
 from headrace.connectors.targets import path_of
 from headrace.core.columns.names import Names, listed
-from headrace.core.durations import Duration
+from headrace.core.durations import Duration, duration
 
 if TYPE_CHECKING:
     from headrace.connectors.delta.output import DeltaOutput
@@ -52,5 +52,6 @@ def delta(  # noqa: PLR0913 - one option for each thing a table is declared with
     'Delta table lake/views_per_url'
     """
     return DeltaTarget(
-        path_of(directory), key=listed(key), append_only=append_only, compact_every=compact_every, **lake_options(roll, history)
-    )
+        path_of(directory), key=listed(key), append_only=append_only, compact_every=compact_every,
+        roll=None if roll is None else duration(roll), history=duration(history),
+    )  # fmt: skip

@@ -13,7 +13,7 @@ from deltalake.exceptions import CommitFailedError
 
 from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.connectors.staging import REMOVED
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import polars as pl
 import pyarrow as pa
@@ -25,11 +24,10 @@ class HttpAnswers:
     def __call__(self, keys: pa.Table) -> list[Any]:
         frame = pl.from_arrow(keys)
         assert isinstance(frame, pl.DataFrame)
-        parts, body = urlsplit(self.service.url), f"[{','.join(as_json(frame).to_list())}]"
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        body = f"[{','.join(as_json(frame).to_list())}]"
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         try:
-            status, said = self.service.ask(self.method, path, body.encode(), headers)
+            status, said = self.service.ask(self.method, self.service.path, body.encode(), headers)
         finally:
             # A call of a lookup has a thread of its own, and a connection is that of its thread.
             self.service.hang_up()

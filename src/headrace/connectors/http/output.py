@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -56,8 +56,7 @@ class HttpOutput:
         return None if status < 400 else f"answered {status}: {said}"
 
     def _asked(self, key: str, body: bytes) -> tuple[int, str]:
-        target, parts = self.target, urlsplit(self.target.service.url)
+        service = self.target.service
         headers = {"Content-Type": "application/json", "Idempotency-Key": quote(key, safe="/.-_")}
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        status, said = target.service.ask(target.method, path, body, headers)
+        status, said = service.ask(self.target.method, service.path, body, headers)
         return status, legible(said)

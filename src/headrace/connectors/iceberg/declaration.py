@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from headrace.connectors.lake import LakeTable, lake_options
+from headrace.connectors.lake import LakeTable
 from headrace.core.columns.names import Names, listed
-from headrace.core.durations import Duration
+from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
 
@@ -69,5 +69,7 @@ def iceberg(  # noqa: PLR0913 - one option for each thing that may differ
     place = Path(warehouse)
     address = catalog if catalog is not None else f"sqlite:///{place.absolute()}/catalog.db"
     hidden = address if isinstance(address, Secret) else Secret(address)
-    options = lake_options(roll, history)
-    return IcebergTarget(table, place, hidden, key=listed(key), append_only=append_only, compact_every=compact_every, **options)
+    return IcebergTarget(
+        table, place, hidden, key=listed(key), append_only=append_only, compact_every=compact_every,
+        roll=None if roll is None else duration(roll), history=duration(history),
+    )  # fmt: skip

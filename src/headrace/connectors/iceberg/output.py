@@ -19,7 +19,7 @@ from headrace.connectors.client_cache import ClientCache
 from headrace.connectors.evolution import added
 from headrace.connectors.iceberg.declaration import IcebergTarget
 from headrace.connectors.output import Writer
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.connectors.staging import REMOVED
 
 _log = logging.getLogger(__name__)

@@ -66,7 +66,7 @@ def admin(source: KafkaTopic) -> Any:
 
 
 @contextmanager
-def told(source: KafkaTopic, what: str) -> Iterator[None]:
+def translated(source: KafkaTopic, what: str) -> Iterator[None]:
     """Convert the client's errors into ours."""
     from confluent_kafka import KafkaException
 
@@ -147,7 +147,7 @@ def _one(kind: str, source: KafkaTopic, purpose: tuple[object, ...], make: Calla
     # A client's threads do not survive a fork.
     known = (os.getpid(), kind, *purpose, source.servers, source.isolation, *sorted(source.settings.items(), key=lambda item: item[0]))
     if known not in _clients:
-        with told(source, "connecting to"):
+        with translated(source, "connecting to"):
             _clients[known] = make()
     return _clients[known]
 

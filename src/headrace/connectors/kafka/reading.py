@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from headrace.connectors.kafka.client import consumer, failure, passing, told
+from headrace.connectors.kafka.client import consumer, failure, passing, translated
 from headrace.connectors.kafka.declaration import KafkaTopic
 from headrace.core.durations import spelled
 from headrace.core.errors import ConnectorError
@@ -30,11 +30,11 @@ def messages(source: KafkaTopic, group: str, spans: Spans) -> Iterator[list[Any]
     if not reading.open:
         return
     client = consumer(source, group)
-    with told(source, "reading"):
+    with translated(source, "reading"):
         client.assign([TopicPartition(source.topic, partition, first) for partition, (first, _) in spans.items()])
     try:
         while reading.open:
-            with told(source, "reading"):
+            with translated(source, "reading"):
                 found = client.consume(min(_MOST, reading.left), _WAIT)
             kept = reading.taken(found)
             if kept:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.connectors.staging import put_in_place, write_fresh
 
 

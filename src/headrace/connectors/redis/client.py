@@ -37,7 +37,7 @@ _AWAY = (ConnectionError, TimeoutError, AskError, TryAgainError, ClusterDownErro
 _clients = ClientCache[Redis | RedisCluster](close=lambda client: client.close())
 
 
-def told(target: RedisKeys, what: str, work: Callable[[Redis], Answer]) -> Answer:
+def repeatedly(target: RedisKeys, what: str, work: Callable[[Redis], Answer]) -> Answer:
     """Do work that may be repeated with the server that has a target's keys; one that is away is waited for."""
 
     def attempt() -> Answer:

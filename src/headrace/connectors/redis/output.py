@@ -17,7 +17,7 @@ from redis.client import Pipeline
 from redis.exceptions import WatchError
 
 from headrace.connectors.output import Changes, DeadLetters, Writer
-from headrace.connectors.redis.client import told
+from headrace.connectors.redis.client import repeatedly
 from headrace.connectors.redis.declaration import SORTED_SET, STRING, RedisKeys
 from headrace.connectors.redis.names import OWN, names_of, text_of
 from headrace.core import failpoints
@@ -34,18 +34,18 @@ class RedisOutput:
     key: tuple[str, ...]
 
     def prepare(self, tasks: int) -> None:
-        found = told(self.target, "preparing", lambda client: str(client.type(self.target.tag), "ascii"))  # type: ignore[arg-type] # bytes
+        found = repeatedly(self.target, "preparing", lambda client: str(client.type(self.target.tag), "ascii"))  # type: ignore[arg-type] # bytes
         if self.target.form == SORTED_SET and found not in ("none", "zset"):
             raise SchemaError(f"the key {self.target.tag} of Redis is a {found}", hint="delete it, or use another name")
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
-        return told(self.target, "writing to", lambda client: self._write(client, writer, epoch, changes))
+        return repeatedly(self.target, "writing to", lambda client: self._write(client, writer, epoch, changes))
 
     def publish(self, job: str, sink: str, epoch: int) -> None:
         """There is nothing to publish: executed changes are visible at once."""
 
     def last_epoch(self, writer: Writer) -> int | None:
-        _, epoch = told(self.target, "looking at", lambda client: _parsed(client.get(self._mark(writer))))
+        _, epoch = repeatedly(self.target, "looking at", lambda client: _parsed(client.get(self._mark(writer))))
         return None if epoch < 0 else epoch
 
     def _mark(self, writer: Writer) -> str:

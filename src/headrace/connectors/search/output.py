@@ -18,7 +18,7 @@ import tantivy
 from headrace.connectors.output import Writer
 from headrace.connectors.patience import patiently
 from headrace.connectors.search.documents import names
-from headrace.connectors.staged import StagedOutput
+from headrace.connectors.staged_output import StagedOutput
 from headrace.connectors.staging import REMOVED
 from headrace.core import failpoints
 from headrace.core.errors import ConnectorError, SchemaError, SettingsError

@@ -48,14 +48,14 @@ class ProgressDocuments:
         return WriterProgress(found["run"], found["epoch"], state) if found else WriterProgress()
 
     def enter(self, writer: Writer) -> WriterProgress:
-        """The progress of a writer, which becomes the newest run; raises `Fenced` if a newer one has written."""
+        """The progress of a writer, which becomes the newest run; raises `WriterFenced` if a newer one has written."""
         progress = self.of(writer)
         if progress.generation > writer.generation:
             raise writer.fenced()
         return progress if progress.generation == writer.generation else self.leave(writer, progress, progress.epoch)
 
     def leave(self, writer: Writer, progress: WriterProgress, epoch: int) -> WriterProgress:
-        """Record an epoch; raises `Fenced` if another run has written since the progress was read."""
+        """Record an epoch; raises `WriterFenced` if another run has written since the progress was read."""
         failpoints.reach("search.mark.before")
         state = self._change(writer.name, {"run": writer.generation, "epoch": epoch}, progress.state)
         if state is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -19,9 +19,8 @@ def _without(frames: Mapping[str, pl.DataFrame], aggregates: Sequence[str]) -> d
     return {name: frame.select_seq(_kept(frame.schema.items(), pl.col, aggregates)) for name, frame in frames.items()}
 
 
-def _kept(parts: Iterable[tuple[str, pl.DataType]], read: object, aggregates: Sequence[str]) -> list[pl.Expr]:
+def _kept(parts: Iterable[tuple[str, pl.DataType]], read: Callable[[str], pl.Expr], aggregates: Sequence[str]) -> list[pl.Expr]:
     """The columns of a frame, or the fields of a struct, that stay."""
-    assert callable(read)
     return [_shed(read(name), kind, aggregates).alias(name) for name, kind in parts if name.partition(".")[0] not in aggregates]
 
 

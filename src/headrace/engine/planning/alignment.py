@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headrace.core.durations import microseconds
 from headrace.engine.planning.input import Input, Position
-from headrace.operators.event_time.watermark import StreamTime
+from headrace.operators.event_time.watermark import StreamTime, silent
 from headrace.plan.watermarks import Watermark
 
 
@@ -59,7 +58,6 @@ class Standing:
         return ahead.position, {partition for partition in last if ahead.latest.get(partition, moment) <= moment}
 
     def _times(self, now: int) -> Iterator[int]:
-        patience = None if self.rule.idle is None else microseconds(self.rule.idle)
         waiting = {partition: self.start.get(partition, 0) for partition, last in self.end.items() if last > self.start.get(partition, 0)}
         following = {partition: first + 1 for partition, first in waiting.items()}
         upcoming = self.source.ahead(waiting, following, None, self.limit).latest if waiting else {}
@@ -69,7 +67,7 @@ class Standing:
             if partition in waiting:
                 # The next records determine its place; a late record does not set it back.
                 known += [upcoming[partition]] if partition in upcoming else []
-            elif self.complete or (reach is not None and patience is not None and now - reach.seen_at >= patience):
+            elif self.complete or (reach is not None and silent(self.rule, reach.seen_at, now)):
                 continue
             if known:
                 yield max(known)
@@ -78,7 +76,7 @@ class Standing:
 def aligned(standings: Mapping[str, Standing], bounds: Mapping[str, int], now: int) -> dict[str, Position]:
     """How far each stream may be read; `bounds` says by how much event time a stream may be ahead of the slowest other one."""
     ends: dict[str, Position] = {name: standing.end for name, standing in standings.items()}
-    reached = {name: standing.reached(now) for name, standing in standings.items()} if bounds else {}
+    reached = {name: standing.reached(now) for name, standing in standings.items()}
     for name, bound in bounds.items():
         others = [time for other, time in reached.items() if other != name and time is not None]
         if others:

@@ -12,6 +12,8 @@ from typing import Protocol
 import pyarrow as pa
 
 Position = Mapping[int, int]
+# The columns that an input may add: why a record could not be decoded, and the record as text. Such records are dead letters.
+PROBLEM, RECORD = "_problem", "_record"
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,7 @@ class Input(Protocol):
     def read(self, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """The records of a partition from offset `first` up to `last`, with `_partition` and `_offset`.
 
-        Where records may be undecodable there are two more columns: `_problem` says what is wrong with one, and `_record` is the record as
-        text.
+        Where records may be undecodable, there are two more: `PROBLEM` and `RECORD`.
         """
         ...
 

@@ -20,6 +20,7 @@ from headrace.engine.planning.snapshot_waits import awaited_snapshots, unread, w
 from headrace.operators.event_time.epoch_time import END, LATEST
 from headrace.operators.event_time.watermark import StreamTime, overall_watermark
 from headrace.plan.source_time import EventTime
+from headrace.plan.waits import Waits
 from headrace.plan.watermarks import LossBudget, Watermark
 
 Ends = Mapping[str, Position]
@@ -59,7 +60,7 @@ class Planner:
     job: str
     streams: Mapping[str, PlannedStream]
     timetable: Timetable
-    waits: Mapping[str, frozenset[str]]
+    waits: Waits
     """The streams that are not read before others are read to where they were when the job first started."""
     until: str | None = None
     begins: int = 0

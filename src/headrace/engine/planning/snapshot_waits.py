@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Position
-
-Waits = Mapping[str, frozenset[str]]
+from headrace.plan.waits import Waits
 
 
 def awaited_snapshots(waits: Waits, before: EpochPlan, ends: Mapping[str, Position]) -> dict[str, Position]:

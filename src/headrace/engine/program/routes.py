@@ -15,7 +15,7 @@ from headrace.engine.program.flow import Flow
 from headrace.engine.program.spark_step import SparkStep
 from headrace.engine.program.stateless_steps import Project, steps_of
 from headrace.plan.expressions import Typed, check, parse
-from headrace.plan.nodes import Node, Source, upstream
+from headrace.plan.nodes import Node, Source
 from headrace.plan.plan import Plan, ReadingStep
 
 
@@ -70,13 +70,13 @@ class Routes:
         flow = Flow((Project(f"{node.name}.results", shown), *behind.steps), behind.exits, behind.branches)
         remote = tuple(typed for typed in named.values() if not typed.fused)
         cut = SparkStep(
-            f"{node.name}/results",
-            f"{node.name}.results",
-            source_of(node),
-            level_of(self._plan, node),
-            columns,
-            flow,
-            remote,
+            name=f"{node.name}/results",
+            step=f"{node.name}.results",
+            origin=source_of(node),
+            level=level_of(self._plan, node),
+            columns=columns,
+            flow=flow,
+            expressions=remote,
             where=node.where,
         )
         return tuple(columns.names), Flow((), (Exit(self._keep(cut, Way(node))),))
@@ -88,9 +88,15 @@ class Routes:
     def _evaluate(self, node: Node, reads: ReadingStep, remote: tuple[Typed, ...], way: Way) -> Exit:
         reader, port = reads
         flow = Flow((), (Exit(reader.name, port),)) if reader.stateful else self._through(reader, replace(way, cuts=way.cuts + 1))
-        name = f"{way.start.name}/{reader.name}{f'/{port}' if port else ''}"
         cut = SparkStep(
-            name, reader.name, source_of(way.start), level_of(self._plan, way.start), node.columns, flow, remote, where=reader.where
+            name=f"{way.start.name}/{reader.name}{f'/{port}' if port else ''}",
+            step=reader.name,
+            origin=source_of(way.start),
+            level=level_of(self._plan, way.start),
+            columns=node.columns,
+            flow=flow,
+            expressions=remote,
+            where=reader.where,
         )
         return Exit(self._keep(cut, way))
 
@@ -98,9 +104,17 @@ class Routes:
         assert way.start.declared_stream is not None, "a transform follows a step with state"
         _refuse_without_time(reader, way.start.declared_stream)
         flow = self.after(reader, replace(way, cuts=way.cuts + 1))
-        name = f"{way.start.name}/{reader.name}"
-        source = way.start.name
-        cut = SparkStep(name, reader.name, source, 0, node.columns, flow, (), reader.frame_function, reader.columns, reader.where)
+        cut = SparkStep(
+            name=f"{way.start.name}/{reader.name}",
+            step=reader.name,
+            origin=way.start.name,
+            level=0,
+            columns=node.columns,
+            flow=flow,
+            function=reader.frame_function,
+            made=reader.columns,
+            where=reader.where,
+        )
         return Exit(self._keep(cut, way))
 
     def _keep(self, cut: SparkStep, way: Way) -> str:
@@ -146,10 +160,7 @@ def level_of(plan: Plan, node: Node) -> int:
     Late records and dead letters of a stream come from all its steps, so that their level is that of the last one.
     """
     if node.side_of is not None:
-        beyond = plan.beyond_side_streams
-        stream = node.side_of.name
-        feeding = [other for other in plan.nodes if other.name not in beyond and stream in {before.name for before in upstream(other)}]
-        return max((level_of(plan, other) for other in feeding), default=0)
+        return max((level_of(plan, step) for step in plan.feeding_sides_of(node.side_of)), default=0)
     return max((level_of(plan, before) for before in node.inputs), default=0) + (node.stateful and not node.colocated_with)
 
 

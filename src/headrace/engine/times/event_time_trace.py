@@ -6,7 +6,7 @@ The watermark reaches a moment when every partition that is not idle has had a r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import singledispatch
 
@@ -34,7 +34,7 @@ _TICK = 1
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timing:
     """One window of an event of a stream, or of a result it is part of; or its `turn` in a step without such a window.
 
@@ -47,13 +47,13 @@ class Timing:
     event_time: datetime
     step: str
     window: str
-    windows: int
-    window_start: datetime | None
-    window_end: datetime | None
+    windows: int = 0
+    window_start: datetime | None = None
+    window_end: datetime | None = None
     fires_at: datetime | None
     closed_by: datetime | None
-    early: str
-    corrected: str
+    early: str = ""
+    corrected: str = ""
     late_at: datetime | None
     late_by: datetime | None
     turn: str = ""
@@ -69,71 +69,75 @@ def timings(plan: Plan, stream: str, event_time: int) -> Iterator[Timing]:
         if not came or node.side_of is not None:
             continue
         moments[node.name] = came
+        event = _EventAtStep(node, source, event_time)
         if node.windowing is not None:
             spans = sorted({span for moment in came for span in spans_of(node.windowing, moment)})
-            yield from _timed(node, node.windowing, (source, event_time), spans)
+            yield from _in_windows(event, node.windowing, spans)
             moments[node.name] = [stop - _TICK for _, stop in spans if stop < END]
         elif met := [
             one for before in dict.fromkeys(node.inputs) for at in moments.get(before.name, ()) for one in join_times(node, before, at)
         ]:
-            yield from (_met(node, source, event_time, one) for one in met)
+            yield from (_met(event, one) for one in met)
         elif node.judges_lateness:
-            yield _by_key(node, source, event_time, came[-1])
-
-
-def _timed(node: Node, window: Window, event: tuple[Source, int], spans: list[Span]) -> Iterator[Timing]:
-    source, event_time = event
-    # A window that ends with an event contains its end.
-    beyond = _TICK if window.positional else 0
-    # The windows of later events contain an event whose own window is closed.
-    kept = microseconds(window.trails + node.lateness)
-    # A result is in time if its event was.
-    late_at = spans[-1][1] + beyond + kept if spans and not _decided_before(node) else END
-    words = ("", "") if node.panes is None else (_early(node.panes), _corrected(node.panes))
-    if not spans:
-        turn = "the wall clock decides, not its time" if window.by_clock else "no window holds it: a dead letter"
-        yield _without_window(node.name, str(window), source, event_time, _EventFate(turn))
-    for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
-        yield Timing(
-            source.name, to_datetime(event_time), node.name, str(window), len(spans), _moment(start), _moment(stop),
-            _moment(stop + beyond), _record(source, stop + beyond), *words, _moment(late_at), _record(source, late_at),
-        )  # fmt: skip
-
-
-def _by_key(node: Node, source: Source, event_time: int, moment: int) -> Timing:
-    """An event behind the watermark is late. Otherwise it waits for its turn, unless the step takes events as they arrive."""
-    passed = moment + _TICK + microseconds(node.lateness)
-    late_at = END if _decided_before(node) else passed
-    turn = (
-        _EventFate("has its turn", passed, late_at)
-        if node.waits
-        else _EventFate("has its turn in the epoch in which it comes", END, late_at)
-    )
-    return _without_window(node.name, node.does, source, event_time, turn)
-
-
-def _met(node: Node, source: Source, event_time: int, met: JoinTimes) -> Timing:
-    late_at = END if _decided_before(node) else met.late_at
-    return Timing(
-        source.name, to_datetime(event_time), node.name, node.does, 0, _moment(met.first), _moment(met.last), _moment(met.at),
-        _record(source, met.at), "", "", _moment(late_at), _record(source, late_at), met.words,
-    )  # fmt: skip
+            yield _by_key(event, came[-1])
 
 
 @dataclass(frozen=True)
-class _EventFate:
-    """The fate of an event without a window of event time: the watermark it waits for, if any, and the one from which it is late."""
+class _EventAtStep:
+    """An event of a stream at a step that depends on time."""
 
-    words: str
-    at: int = END
-    late_at: int = END
+    node: Node
+    source: Source
+    time: int
+
+    def timing(self, turn: str = "", fires_at: int = END, late_at: int = END) -> Timing:
+        """Its timing by two watermarks: END where it waits for none, or is never late. Where an earlier step decides, it is not late."""
+        late_at = END if _decided_before(self.node) else late_at
+        return Timing(
+            stream=self.source.name,
+            event_time=to_datetime(self.time),
+            step=self.node.name,
+            window=self.node.does if self.node.windowing is None else str(self.node.windowing),
+            fires_at=_moment(fires_at),
+            closed_by=_record(self.source, fires_at),
+            late_at=_moment(late_at),
+            late_by=_record(self.source, late_at),
+            turn=turn,
+        )
 
 
-def _without_window(step: str, does: str, source: Source, event_time: int, turn: _EventFate) -> Timing:
-    return Timing(
-        source.name, to_datetime(event_time), step, does, 0, None, None, _moment(turn.at), _record(source, turn.at), "", "",
-        _moment(turn.late_at), _record(source, turn.late_at), turn.words,
-    )  # fmt: skip
+def _in_windows(event: _EventAtStep, window: Window, spans: list[Span]) -> Iterator[Timing]:
+    if not spans:
+        yield event.timing("the wall clock decides, not its time" if window.by_clock else "no window holds it: a dead letter")
+        return
+    node = event.node
+    # A window that ends with an event contains its end.
+    beyond = _TICK if window.positional else 0
+    # The windows of later events contain an event whose own window is closed. A result is in time if its event was.
+    late_at = spans[-1][1] + beyond + microseconds(window.trails + node.lateness)
+    early, corrected = ("", "") if node.panes is None else (_early(node.panes), _corrected(node.panes))
+    for start, stop in spans if len(spans) <= _FEW else [spans[0], spans[-1]]:
+        yield replace(
+            event.timing(fires_at=stop + beyond, late_at=late_at),
+            windows=len(spans),
+            window_start=_moment(start),
+            window_end=_moment(stop),
+            early=early,
+            corrected=corrected,
+        )
+
+
+def _by_key(event: _EventAtStep, moment: int) -> Timing:
+    """An event behind the watermark is late. Otherwise it waits for its turn, unless the step takes events as they arrive."""
+    passed = moment + _TICK + microseconds(event.node.lateness)
+    if event.node.waits:
+        return event.timing("has its turn", passed, passed)
+    return event.timing("has its turn in the epoch in which it comes", late_at=passed)
+
+
+def _met(event: _EventAtStep, met: JoinTimes) -> Timing:
+    timing = event.timing(met.words, met.at, met.late_at)
+    return replace(timing, window_start=_moment(met.first), window_end=_moment(met.last))
 
 
 def _decided_before(node: Node) -> bool:

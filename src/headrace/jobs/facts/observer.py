@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.core.clock import to_datetime
-from headrace.engine.hot_keys import HotKey, looks
+from headrace.engine.hot_keys import HotKey, sampled_epochs
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.planning.input import Input, Position
 from headrace.jobs.facts.progress import Missed, Progress
@@ -94,8 +94,8 @@ class Observer:
         if now >= self._due:
             self._due, self._round = now + EVERY, self._round + 1
             self._lag_seconds, self._missed = self._behind(ends), self._ask_missed()
-        if looks(self.epoch) > self._asked:
-            self._asked, self._hot_keys = looks(self.epoch), self._ask_hot_keys()
+        if sampled_epochs(self.epoch) > self._asked:
+            self._asked, self._hot_keys = sampled_epochs(self.epoch), self._ask_hot_keys()
         waiting = sum(sum(end.values()) for end in ends.values()) - read
         return Progress(
             self.epoch, self.watermark, read - self._began, waiting, rate, self._epoch_seconds, self.bounds, self._hot_keys,

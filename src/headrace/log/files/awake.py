@@ -18,8 +18,8 @@ class Awake:
     Together they use a quarter of the descriptors that the process may have.
     """
 
-    def __init__(self, limit: int | None = None) -> None:
-        self.limit = _usual() if limit is None else limit
+    def __init__(self) -> None:
+        self.limit = _usual()
         self._partitions: dict[Partition, None] = {}
         self._guard = threading.Lock()
 

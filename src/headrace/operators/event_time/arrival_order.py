@@ -50,12 +50,11 @@ def contents_of(columns: Sequence[str]) -> pl.Expr:
     return pl.struct(columns).hash(seed=17)
 
 
-def same_key(by: Sequence[str], step: int = 1) -> pl.Expr:
-    """Whether a record has the key of the previous one, or of the next one."""
-    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(step)) for name in by)
-    # A null key equals the null beyond the ends.
-    inside = pl.int_range(pl.len()) > 0 if step > 0 else pl.int_range(pl.len()) < pl.len() - 1
-    return same & inside
+def same_key(by: Sequence[str]) -> pl.Expr:
+    """Whether a record has the key of the previous one."""
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in by)
+    # A null key equals the null before the first record.
+    return same & (pl.int_range(pl.len()) > 0)
 
 
 def _sorted(records: pl.DataFrame, order: list[str]) -> pl.DataFrame:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any
 
+from headrace.core.durations import microseconds
 from headrace.operators.event_time.epoch_time import BEGINNING
 from headrace.operators.event_time.lateness_histogram import Lateness, chosen_bound, remembered
 from headrace.plan.watermarks import LossBudget, Watermark
@@ -75,10 +75,9 @@ class StreamTime:
 
         `closing` returns the end of the last window that contains a time.
         """
-        patience = None if rule.idle is None else rule.idle // timedelta(microseconds=1)
         if not self.partitions:
-            return replace(self, asleep=patience is not None and self.began_at is not None and now - self.began_at >= patience)
-        awake = [reach for reach in self.partitions.values() if patience is None or now - reach.seen_at < patience]
+            return replace(self, asleep=self.began_at is not None and silent(rule, self.began_at, now))
+        awake = [reach for reach in self.partitions.values() if not silent(rule, reach.seen_at, now)]
         if awake:
             moved = min(reach.latest - chosen_bound(rule, reach.lateness) for reach in awake)
         else:
@@ -120,11 +119,10 @@ def held_by(streams: Mapping[str, StreamTime], rules: Mapping[str, Watermark | N
     rule = rules[name]
     assert rule is not None
     stream, bounds = awake[name], awake[name].bounds(rule)
-    patience = None if rule.idle is None else rule.idle // timedelta(microseconds=1)
     marks = {
         partition: reach.latest - bounds[partition]
         for partition, reach in stream.partitions.items()
-        if patience is None or now - reach.seen_at < patience
+        if not silent(rule, reach.seen_at, now)
     }
     return Holder(name, min(marks, key=lambda partition: marks[partition]) if marks else None)
 
@@ -139,3 +137,8 @@ def overall_watermark(streams: Collection[StreamTime], before: int) -> tuple[int
         return max(before, min(awake)), False
     moved = max([before, *(stream.watermark for stream in streams)])
     return moved, moved > before
+
+
+def silent(rule: Watermark, since: int, now: int) -> bool:
+    """Whether `idle` of the wall clock has passed since the last records."""
+    return rule.idle is not None and now - since >= microseconds(rule.idle)

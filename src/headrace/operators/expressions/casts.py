@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.expressions.dtypes import MOMENT, dtype
 from headrace.operators.expressions.kernels import quotient
 from headrace.operators.expressions.numbers import decimals, floats
 from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
@@ -58,7 +58,7 @@ def _between_numbers(term: Apply, value: pl.Expr, source: Kind, target: Kind) ->
 def saturated(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr:
     """A date as a timestamp; beyond the range it stays at the limit."""
     last = (2**63 - 1) // MICROSECONDS_A_DAY
-    return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(pl.Datetime("us", "UTC"))
+    return (parts[0].value.cast(pl.Int64).clip(-last, last) * MICROSECONDS_A_DAY).cast(MOMENT)
 
 
 def _to_decimal(term: Apply, value: pl.Expr, source: Kind, target: pa.Decimal128Type) -> pl.Expr | Made:
@@ -99,7 +99,7 @@ def _timestamp(seconds: pl.Expr) -> pl.Expr:
     last = (2**63 - 1) // 1_000_000
     whole = seconds.cast(pl.Int64)
     number = pl.when(whole > last).then(2**63 - 1).when(whole < -last).then(-(2**63)).otherwise(whole * 1_000_000)
-    return number.cast(pl.Datetime("us", "UTC"))
+    return number.cast(MOMENT)
 
 
 def _from_moment(term: Apply, value: pl.Expr, source: Kind, target: Kind) -> pl.Expr | Made:

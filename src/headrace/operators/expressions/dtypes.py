@@ -11,10 +11,12 @@ from headrace.core.columns.schema import TIMESTAMP
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.syntax.nodes import Interval, Kind, Scalar
 
+MOMENT = pl.Datetime("us", "UTC")
+"""The type of a timestamp."""
 _SIMPLE: dict[Kind, pl.DataType] = {
     kinds.NULL: pl.Null(), kinds.BOOLEAN: pl.Boolean(), kinds.STRING: pl.String(), kinds.BINARY: pl.Binary(), kinds.DATE: pl.Date(),
     kinds.TINYINT: pl.Int8(), kinds.SMALLINT: pl.Int16(), kinds.INT: pl.Int32(), kinds.BIGINT: pl.Int64(),
-    kinds.FLOAT: pl.Float32(), kinds.DOUBLE: pl.Float64(), kinds.TIMESTAMP_NTZ: pl.Datetime("us"), TIMESTAMP: pl.Datetime("us", "UTC"),
+    kinds.FLOAT: pl.Float32(), kinds.DOUBLE: pl.Float64(), kinds.TIMESTAMP_NTZ: pl.Datetime("us"), TIMESTAMP: MOMENT,
     Interval.DAY: pl.Duration("us"), Interval.DAY_TIME: pl.Duration("us"), Interval.MONTH: pl.Int32(),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.columns import OFFSET, PARTITION
-from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of
+from headrace.operators.contract import START, STOP, Arrived, Entered, Made, Outcome, Port, operator_of, without_result
 from headrace.operators.event_time.arrival_order import by_key_as_they_came, placed
 from headrace.operators.event_time.epoch_time import BEGINNING, EpochTime
 from headrace.operators.event_time.late import in_time
@@ -109,8 +109,7 @@ class AsOfJoined(SeveralStates):
             self._waiting.add(waiting)
         self._waiting.save(after, store)
         self._versions.evict(after - self._spec.reach, store)
-        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
-        return Outcome([part for part in results if part.height], counts=counts)
+        return Outcome([part for part in results if part.height], counts=without_result(unmatched))
 
     def _take_in(self, arrived: Arrived, store: Store) -> None:
         """Write new versions: of those of one key and time the one that came last."""

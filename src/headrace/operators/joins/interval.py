@@ -14,7 +14,7 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.aggregates.partials import FAULT
 from headrace.operators.changes import TIME, added
-from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of
+from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of, without_result
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import compile as compiled_form
@@ -110,8 +110,7 @@ class IntervalJoined(SeveralStates):
         self._left.save(time.after - spec.left.kept(spec.right), store)
         self._right.save(time.after - spec.right.kept(spec.left), store)
         shown = [added(part.select_seq(*self._pairing.columns, TIME)) for part in results if part.height]
-        counts = {"out": -filtered, "filtered": filtered} if filtered else {}
-        return Outcome([*shown, *failed], counts=counts)
+        return Outcome([*shown, *failed], counts=without_result(filtered))
 
     def _matchable(self, rows: pl.DataFrame, kept: bool) -> pl.DataFrame:
         """Rows that can be in a result: those without a key only where rows without a match are."""

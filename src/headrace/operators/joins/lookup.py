@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts
-from headrace.operators.contract import Arrived, Exported, Made, Outcome, Port, operator_of
+from headrace.operators.contract import Arrived, Exported, Made, Outcome, Port, operator_of, without_result
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.frames import columns_of, rows_at, rows_where
 from headrace.operators.joins.entrances import AnyRecords, TableChanges
@@ -60,8 +60,7 @@ class TableCopy(OneState[KeyedState]):
         if self._spec.keeps_left:
             results.append(self._pairing.left_alone(rows_where(records, alone)))
             unmatched = 0
-        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
-        return Outcome([added(part) for part in results if part.height], counts=counts)
+        return Outcome([added(part) for part in results if part.height], counts=without_result(unmatched))
 
     def export(self) -> Exported:
         kept = super().export()

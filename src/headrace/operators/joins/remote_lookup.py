@@ -16,7 +16,7 @@ import pyarrow as pa
 from headrace.core.durations import microseconds
 from headrace.operators.changes import TIME, added
 from headrace.operators.columns import OFFSET, PARTITION
-from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single
+from headrace.operators.contract import Arrived, Entered, Made, Outcome, operator_of, single, without_result
 from headrace.operators.event_time.arrival_order import placed
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.expressions import REASON
@@ -78,7 +78,7 @@ class RemoteAnswers(OneState[ExpiringState]):
         """Read the answers of an earlier attempt of the epoch that is run next, from its state."""
         state = KeyedState(_ANSWER, self._by)
         state.restore(manifest, store)
-        self._earlier = state.where(pl.lit(True))
+        self._earlier = state.all()
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         outcome = Outcome()
@@ -103,8 +103,7 @@ class RemoteAnswers(OneState[ExpiringState]):
         bad = both.filter(failed).select_seq(*self._spec.columns.names, PARTITION, OFFSET, REASON)
         results = both.filter(~failed & found).select_seq(*self._spec.columns.names, *self._spec.returns.names, TIME)
         unmatched = records.height - bad.height - results.height
-        counts = {"out": -unmatched, "filtered": unmatched} if unmatched else {}
-        return Outcome([added(results)] if results.height else [], counts=counts, bad=bad if bad.height else None)
+        return Outcome([added(results)] if results.height else [], counts=without_result(unmatched), bad=bad if bad.height else None)
 
     def _answers(self, keys: pl.DataFrame, time: EpochTime, store: Store) -> pl.DataFrame:
         """The answer for each key, in their order: that of an earlier attempt of the epoch, a cached one, or a new one."""

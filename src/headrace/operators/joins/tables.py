@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from headrace.operators.changes import ADD, OP, added, as_upserts, retracted
-from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of
+from headrace.operators.contract import Arrived, Made, Outcome, Port, operator_of, without_result
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.joins.entrances import LikeOthers, TableChanges
 from headrace.operators.joins.pairing import Pairing
@@ -92,8 +92,7 @@ class TablesJoined(SeveralStates):
             was, now, _ = without_unchanged(pl.concat(gone), pl.concat(come), self._identity)
             gone, come = [was], [now]
         results = [*map(retracted, gone), *map(added, come)]
-        lost = lost_left + lost_right
-        return Outcome(results, counts={"out": -lost, "filtered": lost} if lost else {})
+        return Outcome(results, counts=without_result(lost_left + lost_right))
 
     def table(self) -> pl.DataFrame | None:
         """All results that hold."""

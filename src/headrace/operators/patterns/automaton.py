@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from headrace.plan.patterns.match import Pattern
 from headrace.plan.patterns.parts import Absent, Beginning, Chain, Choice, Excluded, PatternPart, Repeat, Variable
@@ -45,11 +44,6 @@ class Automaton:
     begin: tuple[Successor, ...]
     begin_anchored: tuple[Successor, ...]
     relaxed: bool
-
-    @cached_property
-    def first_variables(self) -> frozenset[int]:
-        """The variables that the first row of a match may be of."""
-        return frozenset(self.places[one.place].variable for one in (*self.begin, *self.begin_anchored) if one.place != END)
 
     def starts(self, anchored: bool) -> tuple[Successor, ...]:
         return self.begin_anchored if anchored else self.begin

@@ -145,11 +145,9 @@ class Matcher:
 
     def _next_row(self, path: Steps, start: int) -> int:
         """`_next_rows` for one path."""
-        return (
-            int(self._next_rows(Paths.of([path]), np.array([start]))[0])
-            if self._target >= 0
-            else (start + 1 if self._after.kind == NEXT_ROW else path[-1][0] + 1)
-        )
+        if self._target >= 0:
+            return int(self._next_rows(Paths.of([path]), np.array([start]))[0])
+        return start + 1 if self._after.kind == NEXT_ROW else path[-1][0] + 1
 
     def _next_rows(self, paths: Paths, starts: np.ndarray) -> np.ndarray:
         """The row at which the next search of each key begins; where it would be the same row again, the next one."""

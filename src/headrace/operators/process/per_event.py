@@ -17,6 +17,7 @@ import pyarrow as pa
 from headrace.operators.changes import TIME
 from headrace.operators.columns import OFFSET, PARTITION
 from headrace.operators.expressions import REASON
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.process.conforming import DeclaredColumn, columns_of
 from headrace.operators.process.handles import State, Timer, Timers, become, event_type, state_type, values_of
 from headrace.operators.process.work import DUE, TIMERS, TOUCHED, UNTIL, Declared, Done, Work
@@ -180,7 +181,7 @@ def _failed(made: _Made) -> pl.DataFrame | None:
     if not made.failed:
         return None
     numbers, names, times, reasons = zip(*made.failed, strict=True)
-    moments = pl.Series("timer_at", times, pl.Int64).cast(pl.Datetime("us", "UTC"))
+    moments = pl.Series("timer_at", times, pl.Int64).cast(MOMENT)
     return made.work.keys[list(numbers)].with_columns_seq(pl.Series("timer", names), moments, pl.Series(REASON, reasons, pl.String))
 
 

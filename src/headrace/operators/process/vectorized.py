@@ -7,13 +7,12 @@ import pyarrow as pa
 
 from headrace.core.errors import JobError
 from headrace.operators.changes import TIME
-from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.expressions.dtypes import MOMENT, dtype
 from headrace.operators.key_join import key_join
 from headrace.operators.process.work import KEPT, TIMER_KIND, TIMERS, TOUCHED, Declared, Done, Work
 from headrace.operators.user_errors import raised
 from headrace.plan.process import FIRED, TIMER
 
-_MOMENT = pl.Datetime("us", "UTC")
 _FIRST = "_first"
 
 
@@ -22,16 +21,16 @@ class Vectorized:
 
     def __init__(self, declared: Declared) -> None:
         self._function, self._step, self._by, self._ttl = declared.logic.on_event, declared.step, list(declared.by), declared.ttl
-        self._events, self._returns = _kinds(declared.columns) | {TIME: _MOMENT}, _kinds(declared.returns) | {TIME: _MOMENT}
+        self._events, self._returns = _kinds(declared.columns) | {TIME: MOMENT}, _kinds(declared.returns) | {TIME: MOMENT}
         self._state = _kinds(declared.state)
-        self._given_back = {**{name: self._events[name] for name in self._by}, **self._state, TIMER: _MOMENT}
+        self._given_back = {**{name: self._events[name] for name in self._by}, **self._state, TIMER: MOMENT}
 
     def run(self, work: Work) -> Done:
-        timer = pl.col(TIMERS).list.first().struct.field("at").cast(_MOMENT)
+        timer = pl.col(TIMERS).list.first().struct.field("at").cast(MOMENT)
         states = work.states.with_columns_seq(timer.alias(TIMER))
         events = pl.DataFrame(schema=self._events)
         if work.events is not None:
-            events = work.events.select_seq(*self._events).with_columns_seq(pl.col(TIME).cast(_MOMENT))
+            events = work.events.select_seq(*self._events).with_columns_seq(pl.col(TIME).cast(MOMENT))
             states = self._touched(states, work.events)
         results, kept = self._call(events, states, work.moment)
         made, rounds = [results], 1 if work.ended else -1
@@ -61,7 +60,7 @@ class Vectorized:
             results, after = self._function(events, states.select_seq(*self._given_back, FIRED))
             results = results.select_seq(*self._returns).cast(self._returns)
             if TIMER not in after.columns:
-                after = after.with_columns_seq(pl.lit(None, _MOMENT).alias(TIMER))
+                after = after.with_columns_seq(pl.lit(None, MOMENT).alias(TIMER))
             after = after.select_seq(*self._given_back).cast(self._given_back)
         except Exception as error:
             raise self._wrong(raised(error, self._function)) from error

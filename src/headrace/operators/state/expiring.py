@@ -51,9 +51,9 @@ class ExpiringState(OneState[KeyedState]):
         self._changed = True
         self._state.put(pl.concat(parts), store)
 
-    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
-        """The present rows for which a condition is true; reads every row."""
-        return self._state.where(condition)
+    def all(self) -> pl.DataFrame | None:
+        """Every present row, also expired ones that were not removed yet."""
+        return self._state.all()
 
     def reached(self, kind: str, moment: int) -> pl.DataFrame | None:
         """The present rows whose moment of this kind is not after `moment`; reads no others."""

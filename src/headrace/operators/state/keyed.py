@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -18,14 +18,14 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.contract import Exported, Size
-from headrace.operators.frames import columns_of, row_hashes, rows_at, rows_where, with_constant
+from headrace.operators.frames import columns_of, row_hashes, rows_at, with_constant
 from headrace.operators.nulls import same_values
 from headrace.operators.state.blob import decode, encode
 from headrace.operators.state.chunks import FAN_IN
-from headrace.operators.state.due_times import DueTimes
 from headrace.operators.state.found_rows import FoundRows
 from headrace.operators.state.key_index import ABSENT, ROW_BITS, ROW_MASK, Index
-from headrace.operators.state.row_lookup import RowLookup, WantedKeys
+from headrace.operators.state.row_lookup import WantedKeys
+from headrace.operators.state.run_rows import RunRows
 from headrace.operators.state.store import Store
 
 GONE = "_gone"
@@ -39,56 +39,6 @@ class _Run(NamedTuple):
     serial: int
     rows: int
     size: int
-
-
-@dataclass
-class _Rows:
-    """A run in memory."""
-
-    frame: pl.DataFrame
-    alive: np.ndarray
-    """True for rows that are not old versions."""
-    marks: np.ndarray | None
-    """True for tombstones; None if there are none."""
-    present: int
-    """How many rows are neither."""
-    due: dict[str, DueTimes] = field(default_factory=dict)
-    """The rows by the moments at which they are due, of each kind that was asked for."""
-    lookups: dict[tuple[str, ...], RowLookup] = field(default_factory=dict)
-    """The rows by other columns than the key, which were asked for."""
-
-    @classmethod
-    def of(cls, frame: pl.DataFrame) -> _Rows:
-        gone = frame.get_column(GONE)
-        marks = gone.to_numpy() if gone.any() else None
-        return cls(frame, np.ones(len(frame), dtype=bool), marks, len(frame) - int(gone.sum()))
-
-    def outdate(self, rows: np.ndarray) -> None:
-        """Mark some rows as old versions."""
-        self.alive[rows] = False
-        self.present -= len(rows) - (0 if self.marks is None else int(self.marks[rows].sum()))
-
-    def reached(self, kind: str, due: pl.Expr, moment: int) -> np.ndarray:
-        """The rows that are present and due at a moment."""
-        if kind not in self.due:
-            moments = self.frame.select_seq(due.cast(pl.Int64)).to_series()
-            self.due[kind] = DueTimes(moments if self.marks is None else moments.set(pl.Series(self.marks), None))
-        return self.due[kind].reached(moment, self.alive)
-
-    def are_present(self, rows: np.ndarray) -> np.ndarray:
-        """True for rows that are neither old versions nor tombstones."""
-        alive: np.ndarray = self.alive[rows]
-        return alive if self.marks is None else alive & ~self.marks[rows]
-
-    def lookup(self, columns: Sequence[str]) -> RowLookup:
-        """The rows by some columns."""
-        asked = tuple(columns)
-        if asked not in self.lookups:
-            self.lookups[asked] = RowLookup(self.frame, columns)
-        return self.lookups[asked]
-
-    def holding(self) -> pl.DataFrame:
-        return rows_where(self.frame, self.alive)
 
 
 @dataclass(frozen=True)
@@ -115,7 +65,7 @@ class KeyedState:
         self._keys = list(keys)
         # From the oldest to the newest: a live row is in no newer one.
         self._runs: list[_Run] = []
-        self._rows: dict[int, _Rows] = {}
+        self._rows: dict[int, RunRows] = {}
         self._index = Index()
         self._serial = 0
 
@@ -201,16 +151,16 @@ class KeyedState:
             start=np.zeros(wanted.height, dtype=np.int64),
         )
 
-    def _matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> Iterator[tuple[np.ndarray, _Rows, np.ndarray]]:
+    def _matching(self, columns: Sequence[str], wanted: pl.DataFrame) -> Iterator[tuple[np.ndarray, RunRows, np.ndarray]]:
         keys = WantedKeys(wanted, columns)
         for rows in self._rows.values():
             places, numbers = rows.lookup(columns).find(keys, present=rows.are_present)
             if len(places):
                 yield places, rows, numbers
 
-    def where(self, condition: pl.Expr) -> pl.DataFrame | None:
-        """The present rows for which a condition is true; reads every row, a nanosecond each."""
-        parts = [rows.frame.filter(pl.Series(rows.alive) & ~pl.col(GONE) & condition) for rows in self._rows.values()]
+    def all(self) -> pl.DataFrame | None:
+        """Every present row; None if there are none."""
+        parts = [rows.frame.filter(pl.Series(rows.alive) & ~pl.col(GONE)) for rows in self._rows.values()]
         parts = [part for part in parts if not part.is_empty()]
         return pl.concat(parts).drop(GONE) if parts else None
 
@@ -222,7 +172,7 @@ class KeyedState:
         ]
 
     def export(self) -> Exported:
-        rows = self.where(pl.lit(True))
+        rows = self.all()
         return Exported({} if rows is None else {self._prefix: rows})
 
     def absorb(self, moved: Exported, store: Store) -> None:
@@ -290,7 +240,7 @@ class KeyedState:
         before = np.concatenate([np.flatnonzero(rows.alive) | (serial << ROW_BITS) for serial, rows in parts.items()])
         made, self._serial = self._serial, self._serial + 1
         self._index.move(self._hashes(merged), before, np.arange(len(merged)) | (made << ROW_BITS))
-        self._rows[made] = _Rows.of(merged)
+        self._rows[made] = RunRows.of(merged, merged.get_column(GONE))
         return made
 
     def _forget(self, serial: int, chosen: np.ndarray) -> None:
@@ -302,7 +252,7 @@ class KeyedState:
 
     def _take_in(self, serial: int, frame: pl.DataFrame, located: Located | None = None) -> None:
         """Point the index to the rows of a new run; the versions it pointed to before are old."""
-        self._rows[serial] = _Rows.of(frame)
+        self._rows[serial] = RunRows.of(frame, frame.get_column(GONE))
         if located is None:
             hashes = self._hashes(frame)
             slots, _ = self._resolve(hashes, columns_of(frame, self._keys), self._keys)

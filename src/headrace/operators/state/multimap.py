@@ -71,4 +71,4 @@ class Multimap(OneState[KeyedState]):
 
     def all(self) -> pl.DataFrame | None:
         """Every row."""
-        return self._state.where(pl.lit(True))
+        return self._state.all()

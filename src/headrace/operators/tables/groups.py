@@ -89,7 +89,7 @@ class KeyedTable(OneState[KeyedState], ABC):
 
     def table(self) -> pl.DataFrame | None:
         """All live rows."""
-        rows = self._state.where(pl.lit(True))
+        rows = self._state.all()
         return None if rows is None else added(self._finish(rows))
 
     @abstractmethod

@@ -47,7 +47,7 @@ class Emitted:
 
     @property
     def rows(self) -> pl.DataFrame | None:
-        return self._rows.where(pl.lit(True))
+        return self._rows.all()
 
     def settled(self, best: pl.DataFrame | None, changed: pl.DataFrame | None, gone: pl.Expr, store: Store) -> list[pl.DataFrame]:
         """The difference between the rows that the next step has and the best ones, of which `changed` have other contents.

@@ -14,7 +14,7 @@ import polars as pl
 from headrace.core.durations import microseconds
 from headrace.operators.changes import ADD, OP, TIME, added, as_upserts
 from headrace.operators.columns import ALL
-from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcome, Stateful, operator_of, single
+from headrace.operators.contract import Arrived, Entered, Exported, Made, Outcome, Stateful, operator_of, single, without_result
 from headrace.operators.event_time.epoch_time import EpochTime
 from headrace.operators.state.expiring import ExpiringState
 from headrace.operators.state.keyed import GONE, KeyedState
@@ -137,7 +137,7 @@ class Tops(SeveralStates):
         return self._cache
 
     def _everything(self) -> pl.DataFrame | None:
-        return self._state.where(pl.lit(True))
+        return self._state.all()
 
 
 class ColocatedTops(SeveralStates):
@@ -159,7 +159,7 @@ class ColocatedTops(SeveralStates):
         """What was emitted. The cached rows are those of other shards after a move, and are found again in the table."""
         if self._emitted.pending:
             return self._emitted.export()
-        rows = self._state.where(pl.lit(True))
+        rows = self._state.all()
         return Exported({} if rows is None else {EMITTED: self._cached(rows).best})
 
     def run(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
@@ -172,13 +172,14 @@ class ColocatedTops(SeveralStates):
         cache = self._cached(fresh)
         near, leaving = cache.above(fresh), cache.of(changes)
         if near.is_empty() and leaving.is_empty():
-            return Outcome(counts=_behind(changes.height))
+            # The rows of their group in the cache are better.
+            return Outcome(counts=without_result(changes.height))
         keys = pl.concat([near.select_seq(self._row_key), leaving.select_seq(self._row_key)]).unique()
 
         before, everything = cache.rows, partial(self._everything, arrived, time)
         results = cache.change(near, keys, groups_of_rows([near, leaving], self._group), everything)
         self._keep(before, cache.rows, keys, store)
-        return Outcome(results, counts=_behind(changes.height - keys.height))
+        return Outcome(results, counts=without_result(changes.height - keys.height))
 
     def _settled(self, arrived: Arrived, time: EpochTime, store: Store) -> Outcome:
         """Find the cached rows after a move; what arrived is already in the table."""
@@ -205,14 +206,9 @@ class ColocatedTops(SeveralStates):
 
     def _cached(self, like: pl.DataFrame) -> TopCache:
         if self._cache is None:
-            rows = self._state.where(pl.lit(True))
+            rows = self._state.all()
             self._cache = TopCache.found_again(self._spec.order, like.clear() if rows is None else rows.select_seq(like.columns))
         return self._cache
-
-
-def _behind(rows: int) -> dict[str, int]:
-    """The accounting of rows that are not kept, since those of their group in the cache are better."""
-    return {"out": -rows, "filtered": rows} if rows else {}
 
 
 @operator_of.register

@@ -84,7 +84,7 @@ class FactsTop(OneState[KeyedState]):
 
     def table(self) -> pl.DataFrame | None:
         """All live rows."""
-        found = self._state.where(pl.lit(True))
+        found = self._state.all()
         return None if found is None else added(self._shown(self._held(found), _PLACE))
 
     def _held(self, groups: pl.DataFrame) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.arrival_order import contents_of
 from headrace.operators.event_time.epoch_time import END, EpochTime
 from headrace.operators.event_time.late import in_time
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.keyed import GONE, KeyedState
@@ -26,6 +27,8 @@ from headrace.plan.windows.kinds import Count
 
 # The number of placed records of a key, the place of a record among them, and a pane: records that no window boundary separates.
 _COUNT, _PLACE, _PANE, _WINDOW = "_count", "_place", "_pane", "_window"
+# From the first to the last record of merged panes.
+_EXTENT = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,8 @@ class Counts(SeveralStates):
         open_panes = self._panes.find(self._needed(counts, _COUNT).explode(_PANE, keep_nulls=False, empty_as_null=False))
         if open_panes is None:
             return fresh
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
         both = pl.concat([open_panes.select_seq(self._parts), fresh])
-        return merged(both, (*self._by, _PANE), self._spec.aggregates, extent).select_seq(self._parts)
+        return merged(both, (*self._by, _PANE), self._spec.aggregates, _EXTENT).select_seq(self._parts)
 
     def _needed(self, counts: pl.DataFrame, count: str) -> pl.DataFrame:
         """The panes of each key from the first window that is not full to the last record."""
@@ -123,10 +125,9 @@ class Counts(SeveralStates):
         """The windows that became full, each by the last of its panes."""
         spec = self._spec
         width = spec.records // spec.pane
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
         ordered = panes.sort(*self._by, _PANE)
         rolling = ordered.rolling(_PANE, period=f"{width}i", group_by=self._by)
-        ends = rolled(rolling, (*self._by, _PANE), spec.aggregates, extent)
+        ends = rolled(rolling, (*self._by, _PANE), spec.aggregates, _EXTENT)
         ends = key_join(ends, totals, self._by, nulls_equal=True)
         end = (pl.col(_PANE) + 1) * spec.pane
         begins = end - spec.records
@@ -143,8 +144,7 @@ class Counts(SeveralStates):
 
     def _rest(self, store: Store) -> list[pl.DataFrame]:
         """The windows that are not full when the input ends."""
-        spec, everything = self._spec, pl.lit(True)
-        panes, counts = self._panes.where(everything), self._counts.where(everything)
+        spec, panes, counts = self._spec, self._panes.all(), self._counts.all()
         if counts is None:
             return []
         self._counts.put(counts.with_columns_seq(pl.lit(True).alias(GONE)), store)
@@ -156,15 +156,13 @@ class Counts(SeveralStates):
         begun = begun.explode(_WINDOW, keep_nulls=False, empty_as_null=False)
         inside = key_join(panes, begun, self._by, nulls_equal=True)
         inside = inside.filter(pl.col(_PANE) * spec.pane >= pl.col(_WINDOW) * spec.every)
-        extent = {START: pl.col(START).min(), STOP: pl.col(STOP).max()}
-        return [merged(inside, (*self._by, _WINDOW), spec.aggregates, extent)]
+        return [merged(inside, (*self._by, _WINDOW), spec.aggregates, _EXTENT)]
 
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
-        moment = pl.Datetime("us", "UTC")
         return windows.select_seq(
             *self._by,
-            pl.col(START).cast(moment).alias("window_start"),
-            pl.col(STOP).cast(moment).alias("window_end"),
+            pl.col(START).cast(MOMENT).alias("window_start"),
+            pl.col(STOP).cast(MOMENT).alias("window_end"),
             pl.col(_WINDOW).cast(pl.Int64).alias("window_number"),
             *finishes(self._spec.aggregates),
             pl.lit("on-time").alias("pane"),

@@ -15,6 +15,7 @@ from headrace.operators.aggregates.partials import ROWS, accumulators, finishes,
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP
 from headrace.operators.event_time.epoch_time import BEGINNING, END, EpochTime
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.plan.windows.emit import DISCARDING, RETRACTING
 
@@ -192,12 +193,11 @@ class Emission:
         return pl.List(pl.Struct(kinds | {name: partial.schema[name] for name in self.contents}))
 
     def _finish(self, windows: pl.DataFrame) -> pl.DataFrame:
-        moment = pl.Datetime("us", "UTC")
         endless = pl.col(STOP) >= END
         return windows.select_seq(
             *self.by,
-            pl.when(pl.col(START) > BEGINNING).then(pl.col(START)).cast(moment).alias("window_start"),
-            pl.when(~endless).then(pl.col(STOP)).cast(moment).alias("window_end"),
+            pl.when(pl.col(START) > BEGINNING).then(pl.col(START)).cast(MOMENT).alias("window_start"),
+            pl.when(~endless).then(pl.col(STOP)).cast(MOMENT).alias("window_end"),
             *finishes(self.aggregates),
             pl.col(_PANE).alias("pane"),
             pl.col(PANES).cast(pl.Int32).alias("revision"),

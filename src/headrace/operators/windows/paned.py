@@ -18,6 +18,7 @@ from headrace.operators.aggregates.partials import ROWS, finishes, merged, parti
 from headrace.operators.changes import TIME
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome, Spec
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.operators.state.chunks import Chunks
 from headrace.operators.state.persistent import SeveralStates
@@ -49,6 +50,10 @@ class WindowSpec:
     until: int = 0
 
     @property
+    def layout(self) -> Regular:
+        return Regular(self.size, self.hop, self.offset)
+
+    @property
     def pane(self) -> int:
         return math.gcd(self.size, self.hop)
 
@@ -69,7 +74,7 @@ class WindowSpec:
             late = records.filter(is_late).with_columns_seq((end - self.size).alias(START), end.alias(STOP))
             records = records.filter(~is_late)
         panes = records.with_columns_seq(self.pane_of(pl.col(TIME)).alias(PANE))
-        missed = Regular(self.size, self.hop, self.offset).partly_closed(records.get_column(TIME), time.before - self.until)
+        missed = self.layout.partly_closed(records.get_column(TIME), time.before - self.until)
         return Entered(partial(panes, (PANE, *self.by), self.aggregates), records.height, late, partly_late=missed)
 
     def is_late(self, time: EpochTime) -> pl.Expr:
@@ -77,7 +82,7 @@ class WindowSpec:
         return self.last_end_of(pl.col(TIME)) + self.until <= time.before
 
     def closing(self, moment: int) -> int:
-        return (moment - self.offset) // self.hop * self.hop + self.offset + self.size
+        return self.layout.closing(moment)
 
     def fresh(self) -> Windows:
         return Windows(self)
@@ -180,8 +185,8 @@ class Windows(SeveralStates):
         end = start + spec.size
         return window.select_seq(
             *spec.by,
-            start.cast(pl.Datetime("us", "UTC")).alias("window_start"),
-            end.cast(pl.Datetime("us", "UTC")).alias("window_end"),
+            start.cast(MOMENT).alias("window_start"),
+            end.cast(MOMENT).alias("window_end"),
             *finishes(spec.aggregates),
             kind.alias("pane"),
             revision.cast(pl.Int32).alias("revision"),

@@ -14,6 +14,7 @@ from headrace.operators.aggregates.running_totals import RunningTotals
 from headrace.operators.changes import TIME, added, retracted
 from headrace.operators.contract import START, STOP, Arrived, Entered, Outcome
 from headrace.operators.event_time.epoch_time import EpochTime
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.key_join import key_join
 from headrace.operators.state.persistent import SeveralStates
 from headrace.operators.state.row_lookup import TimeSpan
@@ -177,11 +178,10 @@ class Slides(SeveralStates):
         return events.join(others[self._by].unique(), on=self._by, how="semi", nulls_equal=True)
 
     def _finish(self, windows: pl.DataFrame, pane: pl.Expr, revision: pl.Expr) -> pl.DataFrame:
-        moment = pl.Datetime("us", "UTC")
         return windows.select_seq(
             *self._by,
-            (pl.col(TIME) - self._spec.length).cast(moment).alias("window_start"),
-            pl.col(TIME).cast(moment).alias("window_end"),
+            (pl.col(TIME) - self._spec.length).cast(MOMENT).alias("window_start"),
+            pl.col(TIME).cast(MOMENT).alias("window_end"),
             *self._finishes,
             pane.alias("pane"),
             revision.cast(pl.Int32).alias("revision"),

@@ -48,6 +48,7 @@ class Aggregation(Step):
     """Aggregates per key. The expressions of `outputs` are over the placeholders of the calls."""
 
     stateful: ClassVar[bool] = True
+    counts_each: ClassVar[bool] = True
 
     by: tuple[str, ...]
     calls: tuple[TypedCall, ...]
@@ -56,10 +57,6 @@ class Aggregation(Step):
     @property
     def keyed_by(self) -> tuple[str, ...]:
         return self.by
-
-    @property
-    def counts_each(self) -> bool:
-        return True
 
     @property
     def aggregates(self) -> tuple[TypedCall, ...]:
@@ -182,9 +179,7 @@ class WindowAggregate(Aggregation):
 class GroupAggregate(RowPerKey, Aggregation):
     """Aggregates per key over everything so far: a table."""
 
-    @property
-    def totals(self) -> bool:
-        return True
+    totals: ClassVar[bool] = True
 
     @property
     def does(self) -> str:

@@ -45,15 +45,11 @@ class StepPlace:
         return check(parsed, self.columns)
 
     def columns_of(self, names: Names, role: str) -> tuple[str, ...]:
-        return columns_of(names, self.node, role)
+        """Names of columns, or one, all of which the node has."""
+        return tuple(column(self.node, name, role).name for name in listed(names))
 
     def refused(self, fact: str, *, hint: str, why: str = "") -> PlanError:
         return PlanError(fact, why=why, hint=hint, where=self.at)
-
-
-def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:
-    """Names of columns, or one, all of which a node has."""
-    return tuple(column(node, name, role).name for name in listed(names))
 
 
 def refuse_twice(columns: pa.Schema, at: str | None) -> None:

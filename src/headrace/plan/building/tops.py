@@ -34,7 +34,7 @@ def top(after: StepPlace, asked: TopArguments, name: str | None = None) -> Top |
     called = after.called("top", name)
     columns = pa.schema([*after.columns, pa.field(rank, pa.int64())]) if rank else after.columns
     refuse_twice(columns, after.at)
-    if rank and not closes and not node.changes and not node.restates:
+    if rank and not closes and not node.revises:
         return TopOfFacts(called, columns, after.at, node, count, score, groups, rank)
     shards = Top(f"{called}.shards", after.columns, after.at, node, count, score, groups, closes, shared=True)
     return Top(called, columns, after.at, shards, count, score, groups, closes, rank=rank)

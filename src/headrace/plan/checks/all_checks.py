@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.plan.checks import columns, event_time
-from headrace.plan.checks import over_changes as changing
-from headrace.plan.checks import wall_clock as panes
+from headrace.plan.checks import columns, event_time, over_changes, panes
 from headrace.plan.nodes import Node
 
 
@@ -23,18 +21,18 @@ def check(nodes: Iterable[Node]) -> None:
         columns.refuse_keys_that_are_not_plain(node)
         event_time.refuse_a_ttl_of_no_time(node)
         event_time.refuse_a_time_that_was_replaced(node)
-        changing.refuse_a_transform_of_results(node)
-        changing.refuse_changes_where_a_step_needs_facts(node)
+        over_changes.refuse_a_transform_of_results(node)
+        over_changes.refuse_changes_where_a_step_needs_facts(node)
         panes.refuse_sessions_that_restate(node)
         panes.refuse_panes_of_windows_that_have_one(node)
-        changing.refuse_parts_of_changes(node)
-        changing.refuse_what_cannot_be_said_again(node)
-        changing.refuse_counting_what_is_restated(node)
-        changing.refuse_a_window_over_a_table(node)
-        changing.refuse_what_waits_over_all_time(node)
-        changing.refuse_a_ttl_below_retractions(node)
-        changing.refuse_a_top_without_an_end(node)
-        changing.refuse_the_latest_of_rows_not_told_apart(node)
+        over_changes.refuse_parts_of_changes(node)
+        over_changes.refuse_what_cannot_be_said_again(node)
+        over_changes.refuse_counting_what_is_restated(node)
+        over_changes.refuse_a_window_over_a_table(node)
+        over_changes.refuse_what_waits_over_all_time(node)
+        over_changes.refuse_a_ttl_below_retractions(node)
+        over_changes.refuse_a_top_without_an_end(node)
+        over_changes.refuse_the_latest_of_rows_not_told_apart(node)
         event_time.refuse_an_order_without_time(node)
         event_time.refuse_a_ttl_without_time(node)
         panes.refuse_lateness_of_the_wall_clock(node)

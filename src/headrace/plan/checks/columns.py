@@ -1,4 +1,4 @@
-"""Refused columns of a step and of its key: they would be read as something else, or could not be stored."""
+"""Refusals of columns of a step and of its key: they would be read as something else, or could not be stored."""
 
 from __future__ import annotations
 

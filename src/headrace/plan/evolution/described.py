@@ -82,11 +82,9 @@ def described(plan: Plan) -> Described:
     """A plan as a job records it."""
     prints, addresses = Fingerprints(plan), _addresses(plan)
     steps = tuple(_step(node, prints, tuple(addresses[node.name])) for node in plan.nodes if node.stateful)
-    outputs, foreign = (
-        tuple(_output(output, prints) for output in plan.outputs),
-        sorted(prints.records(node) for node in plan.nodes if node.foreign),
-    )
-    return Described(steps, outputs, tuple(map(_source, plan.sources)), tuple(foreign))
+    outputs = tuple(_output(output, prints) for output in plan.outputs)
+    foreign = tuple(sorted(prints.records(node) for node in plan.nodes if node.foreign))
+    return Described(steps, outputs, tuple(map(_source, plan.sources)), foreign)
 
 
 def tables_of(node: Node) -> tuple[str, ...]:

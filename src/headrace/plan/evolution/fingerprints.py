@@ -55,6 +55,5 @@ class Fingerprints:
         if node.side_of is None:
             return node.state_parts
         # Late records and dead letters come from all steps of a stream.
-        beyond, stream = self._plan.beyond_side_streams, node.side_of.name
-        steps = [one for one in self._plan.nodes if one.name not in beyond and stream in {before.name for before in upstream(one)}]
-        return {"topic": node.name, "columns": node.columns, "steps": sorted([one.name, self.records(one)] for one in steps)}
+        steps = [[step.name, self.records(step)] for step in self._plan.feeding_sides_of(node.side_of)]
+        return {"topic": node.name, "columns": node.columns, "steps": sorted(steps)}

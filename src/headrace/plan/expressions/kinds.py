@@ -122,14 +122,21 @@ def common(left: Kind, right: Kind) -> Kind | None:
     if number(left) and number(right):
         return _common_number(left, right)
     if STRING in (left, right):
-        other = right if left == STRING else left
-        return BIGINT if integer(other) else DOUBLE if number(other) else None if isinstance(other, Interval) or nested(other) else other
+        return _common_with_text(right if left == STRING else left)
     if isinstance(left, Interval) and isinstance(right, Interval):
         return Interval.DAY_TIME if Interval.MONTH not in (left, right) else None
     moments = [kind for kind in (left, right) if kind == DATE or instant(kind)]
     if len(moments) == 2:
         return TIMESTAMP if TIMESTAMP in moments else TIMESTAMP_NTZ
     return None
+
+
+def _common_with_text(other: Kind) -> Kind | None:
+    if integer(other):
+        return BIGINT
+    if number(other):
+        return DOUBLE
+    return None if isinstance(other, Interval) or nested(other) else other
 
 
 def _common_number(left: Kind, right: Kind) -> Kind:

@@ -44,12 +44,12 @@ class AsOfJoin(Join):
                 hint=timed_first(untimed),
                 where=self.where,
             )
-        changing = self.sides.left if self.sides.left.changes or self.sides.left.restates else None
-        if changing is not None:
+        left = self.sides.left
+        if left.revises:
             raise PlanError(
-                f"{self.said} as of a time: results of {changing.name!r} are replaced or retracted later",
+                f"{self.said} as of a time: results of {left.name!r} are replaced or retracted later",
                 why="a result that is retracted may be beyond the history by then",
-                hint=facts_first(changing),
+                hint=facts_first(left),
                 where=self.where,
             )
         self._refuse_records_that_look_alike()
@@ -73,10 +73,6 @@ class AsOfJoin(Join):
     @property
     def waits(self) -> bool:
         return True
-
-    @property
-    def watermarked(self) -> bool:
-        return all(node.watermarked for node in self.inputs)
 
     @property
     def lateness(self) -> timedelta:

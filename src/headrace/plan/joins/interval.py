@@ -121,7 +121,7 @@ class IntervalJoin(Join):
             )
 
     def _refuse_changes(self) -> None:
-        changing = next((node for node in self.inputs if node.changes or node.restates), None)
+        changing = next((node for node in self.inputs if node.revises), None)
         if changing is not None:
             raise _changing(changing, self)
 
@@ -154,5 +154,5 @@ def _changing(node: Node, join: Join) -> PlanError:
 
 def _first_that_changes(node: Node) -> Node:
     """The earliest step whose results are replaced or retracted, of those that a node reads them from."""
-    before = next((one for one in node.followed if one.changes or one.restates), None)
+    before = next((one for one in node.followed if one.revises), None)
     return node if before is None else _first_that_changes(before)

@@ -31,7 +31,7 @@ class TableLookup(Join):
                 where=self.where,
             )
         refuse_another_key(self, self.sides.right)
-        if self.sides.left.changes or self.sides.left.restates:
+        if self.sides.left.revises:
             raise PlanError(
                 f"{self.said}: results of {self.sides.left.name!r} are replaced or retracted later",
                 why="a retraction could be joined with another row of the table than the result that it retracts",

@@ -82,7 +82,7 @@ class RemoteLookup(Step):
     def __post_init__(self) -> None:
         if self.how not in (INNER, LEFT):
             raise PlanError(f"how={self.how!r} of the lookup of {self.input.name!r} is not known", hint="inner, left", where=self.where)
-        if self.input.changes or self.input.restates:
+        if self.input.revises:
             raise PlanError(
                 f"lookup of {self.input.name!r}, whose results change",
                 why="the answer may be another one when a result is retracted",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import KINDS, Join
@@ -12,6 +13,8 @@ from headrace.plan.nodes import Node, StateSummary, timed_first
 @dataclass(frozen=True)
 class TableJoin(Join):
     """The rows of two tables with equal columns, by key, by foreign key or many to many. A change of either retracts what it replaces."""
+
+    tabular: ClassVar[bool] = True
 
     unbounded: bool
     """Whether it was said that rows may be kept forever."""
@@ -39,10 +42,6 @@ class TableJoin(Join):
     @property
     def moves(self) -> bool:
         return not set(self.sides.left_on) <= set(self.keys)
-
-    @property
-    def tabular(self) -> bool:
-        return True
 
     @property
     def snapshots(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.core.durations import spelled
 from headrace.plan.nodes import Node, StateSummary, TableStep
@@ -13,6 +13,9 @@ from headrace.plan.nodes import Node, StateSummary, TableStep
 @dataclass(frozen=True)
 class RowPerKey(TableStep):
     """A table with one row for each key; a key without records for `ttl` of event time expires."""
+
+    tabular: ClassVar[bool] = True
+    at_hand: ClassVar[bool] = True
 
     ttl: timedelta | None
 
@@ -23,14 +26,6 @@ class RowPerKey(TableStep):
     @property
     def expires_after(self) -> timedelta | None:
         return self.ttl
-
-    @property
-    def tabular(self) -> bool:
-        return True
-
-    @property
-    def at_hand(self) -> bool:
-        return True
 
     @property
     def settles(self) -> timedelta | None:
@@ -65,7 +60,7 @@ class ToTable(RowPerKey):
 
     @property
     def versions(self) -> Node | None:
-        return None if self.input.changes or self.input.restates else self.input
+        return None if self.input.revises else self.input
 
     @property
     def does(self) -> str:

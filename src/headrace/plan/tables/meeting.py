@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headrace.plan.nodes import StateSummary, Step
+from headrace.plan.nodes import Step
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,3 @@ class Meeting(Step):
     @property
     def does(self) -> str:
         return f"changes of one row meet, by {', '.join(self.input.keys)}"
-
-    @property
-    def state_summary(self) -> StateSummary:
-        return StateSummary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import ClassVar
 
 from headrace.core.durations import spelled
 from headrace.plan.nodes import FactsOnly, KeyedStep, StateSummary
@@ -15,12 +16,10 @@ PREVIOUS = "previous_"
 class WithPrevious(KeyedStep):
     """Each record, with columns of the previous record of its key in event time, if that is less than `ttl` before."""
 
+    ordered: ClassVar[bool] = True
+
     taken: tuple[str, ...]
     ttl: timedelta | None
-
-    @property
-    def ordered(self) -> bool:
-        return True
 
     @property
     def expires_after(self) -> timedelta | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import ClassVar
 
 from headrace.core.durations import spelled
 from headrace.plan.nodes import Node, StateSummary, TableStep
@@ -16,6 +17,8 @@ class Top(TableStep):
     The best rows of each shard are found first (`shared`), so that few rows are shuffled. With `closes`, a group is final when its window
     is.
     """
+
+    passes_windows: ClassVar[bool] = True
 
     count: int
     score: str
@@ -33,10 +36,6 @@ class Top(TableStep):
     def colocated_with(self) -> str:
         at_hand = self.input.at_hand and all(result.expression.fused for result in self.input.results)
         return self.input.name if self.shared and at_hand else ""
-
-    @property
-    def passes_windows(self) -> bool:
-        return True
 
     @property
     def expires_with_window(self) -> bool:
@@ -77,6 +76,9 @@ class Top(TableStep):
 class TopOfFacts(TableStep):
     """The `count` records with the largest `score` among facts, in their places; only these are kept, since a fact is never retracted."""
 
+    tabular: ClassVar[bool] = True
+    counts_each: ClassVar[bool] = True
+
     count: int
     score: str
     per: tuple[str, ...]
@@ -91,15 +93,7 @@ class TopOfFacts(TableStep):
         return self.per
 
     @property
-    def tabular(self) -> bool:
-        return True
-
-    @property
     def snapshots(self) -> bool:
-        return True
-
-    @property
-    def counts_each(self) -> bool:
         return True
 
     @property

@@ -91,16 +91,16 @@ def a_writer_killed_at_any_step_has_written_all_or_nothing(subject: Subject) -> 
     assert kills, "the output passes no failpoint"
 
 
-def kill_at_every_step(subject: Subject, first: int = 1) -> int:
+def kill_at_every_step(subject: Subject) -> int:
     """Kill a writer at each failpoint of an epoch, and let another one repeat its epoch; returns how often that was."""
     hand, before = SubjectWriter(subject), ordered(subject.rows())
     for step in range(1, _MOST_STEPS):
-        rows = made(first + step - 1)
-        killed = Victim(hand.output, hand.writer, first + step - 1, rows, f"*=kill@{step}").killed()
+        rows = made(step)
+        killed = Victim(hand.output, hand.writer, step, rows, f"*=kill@{step}").killed()
         whole = ordered(rows if subject.key else [*before, *rows])
         if subject.whole:
             expect(subject, before, whole)
-        hand.write(first + step - 1, rows)
+        hand.write(step, rows)
         expect(subject, whole)
         before = whole
         if not killed:

@@ -13,10 +13,9 @@ CYCLE = 146_097
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
-def day_number(moment: pl.Expr, of_timestamp: bool) -> pl.Expr:
-    """Days since 1970 as Int64."""
-    number = moment.cast(pl.Int64)
-    return number.floordiv(MICROSECONDS_A_DAY) if of_timestamp else number
+def day_number(moment: pl.Expr) -> pl.Expr:
+    """The days since 1970 of a timestamp, as Int64."""
+    return moment.cast(pl.Int64).floordiv(MICROSECONDS_A_DAY)
 
 
 def in_cycle(days: pl.Expr) -> pl.Expr:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from headrace.operators.expressions.dtypes import dtype
+from headrace.operators.expressions.dtypes import MOMENT, dtype
 from headrace.operators.expressions.parts import CompiledTerm, Fault, Made, fault, operation
 from headrace.operators.expressions.times import calendar
 from headrace.operators.expressions.times.calendar import MICROSECONDS_A_DAY
@@ -78,7 +78,7 @@ def from_number(term: Apply, parts: tuple[CompiledTerm, ...]) -> pl.Expr | Made:
 
 
 def _timestamp(number: pl.Expr) -> pl.Expr:
-    return number.cast(pl.Datetime("us", "UTC"))
+    return number.cast(MOMENT)
 
 
 def _as_date(days: pl.Expr, term: Apply) -> Made:
@@ -123,7 +123,7 @@ def moved_by_months(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
     start = parts[0].value
     if term.kind == DATE:
         return _as_date(calendar.add_months(start.cast(pl.Int64), months), term)
-    days = calendar.day_number(start, of_timestamp=True)
+    days = calendar.day_number(start)
     moved = calendar.add_months(days, months) - days
     total = start.cast(pl.Int64) + moved * MICROSECONDS_A_DAY
     flag = (moved >= 0) != (total >= start.cast(pl.Int64))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.expressions.kernels import staged
 from headrace.operators.expressions.times import calendar, iso
 from headrace.operators.expressions.times.calendar import MICROSECONDS_A_DAY
@@ -46,7 +47,7 @@ def _days(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 def timestamp(text: pl.Expr) -> pl.Expr:
     """The moment, or null where the text is none; a time without a date is today's."""
-    return staged(_timestamps, text, dtype=pl.Datetime("us", "UTC"))
+    return staged(_timestamps, text, dtype=MOMENT)
 
 
 def _timestamps(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -57,7 +58,7 @@ def _timestamps(frame: pl.LazyFrame) -> pl.LazyFrame:
     value = pl.select(pl.when(pl.Series(known)).then(value).alias("value")).to_series()
     if others.any():
         value = value.scatter(np.flatnonzero(others), _any_form(text.filter(pl.Series(others))))
-    return value.cast(pl.Datetime("us", "UTC")).to_frame().lazy()
+    return value.cast(MOMENT).to_frame().lazy()
 
 
 def _any_form(text: pl.Series) -> pl.Series:

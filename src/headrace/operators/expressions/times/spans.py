@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from headrace.operators.expressions.dtypes import MOMENT
 from headrace.operators.expressions.kernels import staged
 from headrace.operators.expressions.parts import CompiledTerm, Made, fault, operation
 from headrace.operators.expressions.times import calendar
@@ -28,7 +29,7 @@ def add(term: Apply, parts: tuple[CompiledTerm, ...]) -> Made:
         moved = number.cast(pl.Int128) * _MICROSECONDS[unit]
     total = (start.cast(pl.Int128) + moved).cast(pl.Int64, strict=False)
     given = start.is_not_null() & number.is_not_null()
-    return total.cast(pl.Datetime("us", "UTC")), [fault(total.is_null() & given, "a moment out of range", term)]
+    return total.cast(MOMENT), [fault(total.is_null() & given, "a moment out of range", term)]
 
 
 @operation("timestampdiff")

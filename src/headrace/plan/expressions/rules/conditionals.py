@@ -7,6 +7,8 @@ from headrace.plan.expressions.kinds import BOOLEAN, DOUBLE
 from headrace.plan.expressions.site import LeftToSpark, Site, rule
 from headrace.plan.expressions.terms import Apply, Constant, Term
 
+_ZERO = Constant(kinds.INT, False, "0", 0)
+
 
 @rule("case")
 def case(site: Site, terms: tuple[Term, ...]) -> Term:
@@ -49,22 +51,23 @@ def by_presence(site: Site, terms: tuple[Term, ...]) -> Term:
 def null_if_equal(site: Site, terms: tuple[Term, ...]) -> Term:
     if any(kinds.nested(term.kind) for term in terms if term.kind is not None):
         raise LeftToSpark("arrays, maps and structs are compared by Spark", terms[0].kind)
-    equal = Apply(BOOLEAN, True, site.written, "=", site.same(*terms))
-    nothing = Constant(terms[0].kind, True, "null", None)
-    return site.apply(terms[0].kind or kinds.NULL, equal, nothing, terms[0], nullable=True, name="case")
+    return _null_if(site, *terms)
 
 
 @rule("nullifzero", arguments=1)
 def null_if_zero(site: Site, terms: tuple[Term, ...]) -> Term:
-    zero = Constant(kinds.INT, False, "0", 0)
-    equal = Apply(BOOLEAN, True, site.written, "=", site.same(terms[0], zero))
-    nothing = Constant(terms[0].kind, True, "null", None)
-    return site.apply(terms[0].kind or kinds.NULL, equal, nothing, terms[0], nullable=True, name="case")
+    return _null_if(site, terms[0], _ZERO)
+
+
+def _null_if(site: Site, term: Term, other: Term) -> Term:
+    equal = Apply(BOOLEAN, True, site.written, "=", site.same(term, other))
+    nothing = Constant(term.kind, True, "null", None)
+    return site.apply(term.kind or kinds.NULL, equal, nothing, term, nullable=True, name="case")
 
 
 @rule("zeroifnull", arguments=1)
 def zero_if_null(site: Site, terms: tuple[Term, ...]) -> Term:
-    return _coalesced(site, _alike(site, terms[0], Constant(kinds.INT, False, "0", 0)))
+    return _coalesced(site, _alike(site, terms[0], _ZERO))
 
 
 @rule("nanvl", arguments=2)

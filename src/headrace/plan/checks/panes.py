@@ -1,4 +1,4 @@
-"""Refused panes, which a kind of window cannot emit."""
+"""Refusals of panes that a kind of window cannot emit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refuse_lateness_of_the_wall_clock(node: Node) -> None:
     emit = node.panes
     if node.windowing is None or emit is None or not node.windowing.by_clock:
         return
-    changing = next((before for before in node.inputs if before.changes or before.restates), None)
+    changing = next((before for before in node.inputs if before.revises), None)
     if changing is not None:
         fact, why = f"over {changing.name!r}, whose results change", "a retraction comes at another time than what it retracts"
         hint = f"{facts_first(changing)}, or use windows in event time"
