@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -55,14 +55,16 @@ class Counting:
         self._sent += count
 
     @contextmanager
-    def running(self, spark: SparkSession, quick_rows: int = 1_000, rows: int | None = None) -> Iterator[spark_query.Query]:
+    def running(
+        self, spark: SparkSession, quick_rows: int = 1_000, rows: int | None = None, keep_up: Callable[[int], None] = lambda _: None
+    ) -> Iterator[spark_query.Query]:
         plan = self.app.plan()
         record = self.place.begin(identity(plan), 2)
         self.place.fix(record)
         create_outputs(self.app.log, plan, record.tasks)
         self.place.next_run()
         job = job_of(plan, record, self.app.log, until=None, bounds=Bounds(rows, quick=quick_rows))
-        query = spark_query.start(spark, job, self.place.checkpoint)
+        query = spark_query.start(spark, job, self.place.checkpoint, keep_up)
         try:
             yield query
         finally:
@@ -171,6 +173,27 @@ def test_an_epoch_is_read_while_the_one_before_is_committed_and_stored_after_tha
         commits.may_end.set()
         query.processAllAvailable()
     assert stored == [1]
+    job.check()
+
+
+def test_the_next_epoch_is_not_stored_before_a_late_sync_of_a_committed_one_is_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits, job, synced, may_end = Commits(monkeypatch), Counting(tmp_path), list[int](), threading.Event()
+
+    def keep_up(epoch: int) -> None:
+        synced.append(epoch)
+        assert may_end.wait(PATIENCE)
+
+    commits.may_end.set()
+    job.send(30)
+    with job.running(spark, rows=10, keep_up=keep_up) as query:
+        until(lambda: synced == [1] and commits.read == [1, 2])
+        known = job.epochs(COMMITS), job.epochs(OFFSETS)
+        may_end.set()
+        query.processAllAvailable()
+    assert known == ([1], [1])
+    assert synced == [1, 2, 3]
     job.check()
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from headrace.connectors.output import Writer
 from headrace.core import failpoints
-from headrace.core.files.disk import sync_directory
+from headrace.core.files.disk import make_directory, sync_directory
 
 # Marks removed rows; files of sinks that never remove rows do not have it.
 REMOVED = "_removed"
@@ -43,7 +43,7 @@ class Staging:
         place = self.path / str(epoch) / f"{writer.task}-{writer.generation}.parquet"
         if any(place.parent.glob(f"{writer.task}-*.parquet")):
             return False
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(place.parent)
         failpoints.reach("stage.before")
         # Another attempt of the task may be doing it.
         fresh = write_fresh(table, place, secrets.token_hex(4))

@@ -71,6 +71,12 @@ class Settings:
     """The mail address of alerts: `smtp://user:password@host:587/?from=jobs@example.org&to=team@example.org`; `smtps://` from the start."""
 
     def __post_init__(self) -> None:
+        if (retrying := re.fullmatch(r"local\[(.*),.*\]", self.master)) is not None:
+            raise SettingsError(
+                f"master = {self.master!r} lets Spark try a failed task again",
+                why="the task of small epochs is told each epoch once: a second try would wait for ever",
+                hint=f'write "local[{retrying[1]}]": Headrace repeats the epoch itself, and `restarts` says how often',
+            )
         if self.restarts < 0:
             raise SettingsError(f"restarts = {self.restarts} is below zero", hint="give 0 to stop at the first failure, or more")
         if not re.fullmatch(r"[1-9]\d*[kmgt]", self.driver_memory):

@@ -7,6 +7,7 @@ synced now and then, and no epoch waits for it.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,8 @@ from headrace.jobs.start.compaction_hold import Holding
 # In seconds, and in epochs: whichever comes first. For an epoch that was synced this long ago Spark still has the offset, since it keeps
 # those of a hundred epochs, and its files exist.
 EVERY, EPOCHS = 5.0, 32
+# A sync may be late: its thread also publishes, and a disk may be slow. The next epoch waits rather than clear away what is to be synced.
+FURTHEST = 2 * EPOCHS
 # The file with the last synced epoch; its own time is that of the sync.
 SYNCED = "synced"
 
@@ -40,6 +43,7 @@ class CheckpointSync:
         self._due = clock()
         self._epoch = 0
         self._synced: set[Path] = set()
+        self._syncing = threading.Lock()
 
     def sync_if_due(self) -> None:
         """Sync if the last one was long ago, by the clock or by epochs."""
@@ -47,8 +51,20 @@ class CheckpointSync:
             self.sync()
             self._due = self._clock() + EVERY
 
+    def keep_up(self, epoch: int) -> None:
+        """Sync if the last synced epoch is far behind this one, which was committed; the loop of epochs waits for that."""
+        if epoch - self._epoch >= FURTHEST:
+            with self._syncing:
+                # Another thread may have been at it.
+                if epoch - self._epoch >= FURTHEST:
+                    self._sync()
+
     def sync(self) -> None:
         """Make the state as of the last finished epoch, and its commit, survive a power cut."""
+        with self._syncing:
+            self._sync()
+
+    def _sync(self) -> None:
         plan = self._place.committed_plan()
         if plan is None or plan.epoch == self._epoch:
             return

@@ -98,13 +98,15 @@ class Transactions:
         if known == OPEN:
             self._newest(frame.writer)
             known = self._known(frame)
-        if known == OPEN and self._clock.now() - frame.appended_at > self._timeout:
-            with self._lock_of(frame.writer):
-                self._newest(frame.writer)
-                if self._known(frame) == OPEN:
-                    self._next_generation(frame.writer)
-            known = self._known(frame)
-        return known
+        return self.abort(frame) if known == OPEN and self._clock.now() - frame.appended_at > self._timeout else known
+
+    def abort(self, frame: Frame) -> str:
+        """Abort the transaction that a frame belongs to, unless it has ended meanwhile; returns its outcome."""
+        with self._lock_of(frame.writer):
+            self._newest(frame.writer)
+            if self._known(frame) == OPEN:
+                self._next_generation(frame.writer)
+        return self._known(frame)
 
     def stable_end(self, partition: Partition) -> int:
         """The offset up to which every transaction of a partition has ended: records below it read the same every time."""
@@ -180,6 +182,20 @@ class Transactions:
             raise DiskFailed(
                 f"{path} could not be opened: {error.strerror}", why="nothing was decided", hint="free space, then try again"
             ) from error
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The outcomes of transactions below a stable end: one that is open all the same is aborted, whatever its age.
+
+    The stable end goes by the times of appends. If the clock was set back between them, a younger transaction may be below.
+    """
+
+    transactions: Transactions
+
+    def of(self, frame: Frame) -> str:
+        found = self.transactions.of(frame)
+        return self.transactions.abort(frame) if found == OPEN else found
 
 
 def _signed(writer: int) -> int:

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 
 FACTS: Mapping[str, str] = {
@@ -60,6 +61,8 @@ class Alert:
             self._check(node)
         if not isinstance(tree, ast.Compare | ast.BoolOp | ast.UnaryOp):
             raise self._refused("it compares nothing")
+        if self.held_for < timedelta(0):
+            raise PlanError(f"for_={spelled(self.held_for)} of alert {self.name!r} is negative", hint='for_="5 minutes"', where=self.where)
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal, DecimalException
@@ -176,11 +177,19 @@ def _timestamp(field: pa.Field) -> Reader:
 def _number(kind: pa.DataType) -> Reader:
     def parse(text: str) -> int | float:
         try:
-            return int(text) if pa.types.is_integer(kind) else float(text)
+            return int(text) if pa.types.is_integer(kind) else float_of(text)
         except ValueError as error:
             raise _wrong(text, kind) from error
 
     return parse
+
+
+def float_of(text: str) -> float:
+    """The float that a text is; raises ValueError for a number such as 1e400, which is infinity only as a float."""
+    found = float(text)
+    if math.isinf(found) and "inf" not in text.lower():
+        raise ValueError(f"{text} is too large a number")
+    return found
 
 
 def _document(text: str) -> Any:

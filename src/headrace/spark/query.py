@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -33,15 +33,18 @@ Query = StreamingQuery | EpochLoop
 _SHARING = "spark.sql.subexpressionElimination.enabled"
 
 
-def start(spark: SparkSession, job: Job, checkpoint: Path) -> Query:
-    """Start a job, or continue it where its checkpoint says it stopped."""
+def start(spark: SparkSession, job: Job, checkpoint: Path, keep_up: Callable[[int], None] = lambda _: None) -> Query:
+    """Start a job, or continue it where its checkpoint says it stopped.
+
+    The loop of small epochs calls `keep_up` with each committed epoch, and goes on when it returns.
+    """
     job = replace(job, writes_where_read=may_write_where_read(job))
     if _in_tasks_of_ours(spark, job.program):
         files = PacketFiles(checkpoint / EXCHANGE)
         files.clear()
         job = replace(job, packet_files=files)
         if job.quick_rows:
-            return EpochLoop(spark, job, checkpoint).start()
+            return EpochLoop(spark, job, checkpoint, keep_up).start()
     return _query(spark, replace(job, quick_rows=0), checkpoint)
 
 

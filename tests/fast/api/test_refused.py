@@ -87,6 +87,9 @@ REFUSED: list[tuple[str, Callable[[hr.App, hr.Stream], Any]]] = [
     ("5 is not an app name", lambda made, _: hr.App(5, settings=made.settings)),  # type: ignore[arg-type]
     ("the columns are ['id string'], which is list", lambda made, _: made.stream("s", ["id string"])),  # type: ignore[arg-type]
     ("column 'id' is declared as <class 'str'>", lambda made, _: made.stream("s", {"id": str})),  # type: ignore[dict-item]
+    ("align=-5 seconds of stream 's' is negative", lambda made, _: made.stream("s", "at timestamp", align=timedelta(seconds=-5))),
+    ("for_=-5 seconds of alert 'restarts' is negative",
+     lambda made, _: made.alert("restarts > 1", for_=timedelta(seconds=-5), message="", name="restarts")),
     ("'sec' is not a unit of a timestamp: it is s, ms or us", lambda made, _: made.stream("s", "at timestamp(sec)")),
     ("'3' is not a unit of a timestamp", lambda made, _: made.stream("s", "at timestamp(3)")),
 ]  # fmt: skip

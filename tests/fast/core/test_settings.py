@@ -122,6 +122,14 @@ def test_a_value_outside_of_its_choices_is_refused_with_the_choices(project):
         load_settings(environment={"HEADRACE_LOG_LEVEL": "loud"})
 
 
+@pytest.mark.parametrize("cores", ["2", "*"])
+def test_a_master_that_tries_tasks_again_is_refused_with_the_one_to_write(cores):
+    with pytest.raises(SettingsError, match="lets Spark try a failed task again") as error:
+        Settings(master=f"local[{cores}, 3]")
+    assert f'write "local[{cores}]"' in str(error.value)
+    assert Settings(master=f"local[{cores}]").master
+
+
 def test_memory_that_the_jvm_would_not_take_is_refused():
     with pytest.raises(SettingsError, match="'lots' is not an amount of memory"):
         Settings(driver_memory="lots")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.checkpoint.journal import COMMITS, OFFSETS, Journal
+from headrace.checkpoint.journal import COMMITS, OFFSETS, RETAINED, Journal
 from headrace.checkpoint.referenced_files import StateFiles
 from headrace.checkpoint.shard_files import GRACE, WriterAttempt, all_files, shard_files
 from headrace.checkpoint.shard_state import StoredShard
 from headrace.jobs.directory import JobDirectory
-from headrace.jobs.syncing import EPOCHS, EVERY, CheckpointSync
+from headrace.jobs.syncing import EPOCHS, EVERY, FURTHEST, CheckpointSync
 from tests.support.checkpoints import checkpoint
 
 LEVELS, SHARDS = 2, 2
@@ -127,5 +127,17 @@ def test_a_job_of_quick_epochs_is_synced_before_the_offset_of_its_last_synced_ep
     job.run(1)
     job.lasting.sync_if_due()
     assert seen
-    kept = 100
-    assert 2 * EPOCHS < kept < GRACE
+
+
+def test_an_epoch_waits_for_a_sync_that_is_late(job: Job, synced: Iterator[list[int]]) -> None:
+    (seen,) = synced
+    for epoch in range(1, FURTHEST):
+        job.run(1)
+        job.lasting.keep_up(epoch)
+    assert seen == []
+    job.run(1)
+    job.lasting.keep_up(FURTHEST)
+    assert (job.place.path / "synced").read_text(encoding="ascii") == str(FURTHEST)
+    assert seen
+    # No epoch whose offset or state is cleared away was the last synced one, nor is one that a thread is still syncing.
+    assert EPOCHS < FURTHEST < RETAINED < GRACE

@@ -92,6 +92,7 @@ def test_a_record_that_was_made_legible_is_read_as_it_was():
     ("kind", "cell", "expected"),
     [
         ("string", "", ""), ("string", " x ", " x "), ("int", "17", 17), ("int", "", None), ("double", "1e3", 1000.0),
+        ("double", "-Infinity", float("-inf")),
         ("boolean", "Yes", True), ("boolean", "0", False), ("timestamp", "2026-01-01T10:00:00Z", MOMENT), ("date", "", None),
         ("timestamp(ms)", "1767261600000", MOMENT), ("timestamp(s)", " 1767261600.0", MOMENT),
         ("timestamp(s)", "2026-01-01T10:00:00Z", MOMENT),
@@ -106,7 +107,7 @@ def test_a_cell_fits_its_column(kind, cell, expected):
 @pytest.mark.parametrize(
     ("kind", "cell"),
     [
-        ("int", "1.5"), ("int", "x"), ("boolean", "maybe"), ("date", "x"), ("array<int>", "[1"), ("tinyint", "300"),
+        ("int", "1.5"), ("int", "x"), ("double", "1e400"), ("boolean", "maybe"), ("date", "x"), ("array<int>", "[1"), ("tinyint", "300"),
         ("array<int>", "[" * 100_000), ("timestamp", "0001-01-01T00:00:00+14:00"),
     ],
 )  # fmt: skip

@@ -152,7 +152,7 @@ def test_a_value_beyond_its_type_is_refused(totals, serving, record):
     assert (answer.status_code, answer.json()["errors"][0]["row"]) == (422, 0)
 
 
-@pytest.mark.parametrize("body", ["", "{", "[1]", '"text"', '{"url": NaN}', "[[]]", "null"])
+@pytest.mark.parametrize("body", ["", "{", "[1]", '"text"', '{"url": NaN}', '{"n": 1e400}', "[[]]", "null"])
 def test_a_body_that_is_no_record_is_refused_and_nothing_is_stored(clicks, serving, body):
     with serving() as client:
         answer = client.post("/api/v1/topics/clicks", content=body, headers={"Content-Type": "application/json"})

@@ -27,7 +27,7 @@ class Keyed(Passing):
 @dataclass
 class Within:
     """`one.join_within(two, on="k", within=(before, after), how=)` of facts: all pairs of records that are not late, and with `left` each
-    left record that had none when the watermark has passed the last that it could have."""
+    left record that had none when the watermark, less the lateness of the right side, has passed the last that it could have."""
 
     flows: tuple[Flow, Flow]
     lateness: tuple[int, int]
@@ -54,7 +54,7 @@ class Within:
             self._late += len(came.added) - len(kept)
             rows.extend(kept)
         found: Relation = Counter()
-        passed = epoch.after if epoch.after == FOREVER else epoch.after - max(self.lateness)
+        passed = epoch.after if epoch.after == FOREVER else epoch.after - self.lateness[1]
         for one in self._rows[0]:
             matches = [two for two in self._rows[1] if one["k"] == two["k"] is not None and self._near(one, two)]
             found.update(_pair(one, two) for two in matches)

@@ -21,6 +21,8 @@ from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.topic import RESERVED
 from headrace.schema.values import Reader, json_reader, text_reader
 
+# Errors of a record, not of the log.
+_BAD = (SchemaError, RecordTooLarge, TimeAhead)
 _PENDING = 10_000
 _ROWS = 50_000
 
@@ -85,7 +87,14 @@ def feed_parquet(log: Log, topic: str, path: Path, feed: Feed) -> Fed:
         for batch in file.iter_batches(_ROWS):
             table, key = _taken(pa.Table.from_batches([batch]), declared, feed.key)
             table, time = _taken(table, declared, feed.time)
-            producer.send_table(topic, table, key=key, time=time)
+            try:
+                producer.send_table(topic, table, key=key, time=time)
+            except _BAD as error:
+                raise SchemaError(
+                    f"rows {fed.stored + 1:,} to {fed.stored + table.num_rows:,} of {path}: {error.fact}",
+                    why=f"none of these was stored, and the {fed.stored:,} rows before them were" if fed.stored else "nothing was stored",
+                    hint=error.hint,
+                ) from error
             fed.stored += table.num_rows
     return fed
 
@@ -188,7 +197,7 @@ class _Feeding:
             error = delivery.error()
             if error is None:
                 self.fed.stored += 1
-            elif isinstance(error, SchemaError | RecordTooLarge | TimeAhead):
+            elif isinstance(error, _BAD):
                 self._refuse(number, error.fact)
             else:
                 raise error

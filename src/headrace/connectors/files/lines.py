@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from headrace.core.errors import SchemaError
+from headrace.schema.values import float_of
 
 # The number of a line, and its value, or the ValueError that says why it has none.
 Line = tuple[int, Any]
@@ -29,7 +30,7 @@ def json_lines(lines: Iterable[bytes]) -> Iterator[Line]:
     """
     for number, line in plain_lines(lines):
         try:
-            yield number, json.loads(line, parse_constant=_refuse_constant)
+            yield number, json.loads(line, parse_constant=_refuse_constant, parse_float=float_of)
         except (ValueError, RecursionError) as error:
             yield number, ValueError(f"this is not JSON: {error}")
 

@@ -18,6 +18,7 @@ from headrace.log.errors import OffsetOutOfRange
 from headrace.log.files.cursor import Cursor, max_event_time, sizes
 from headrace.log.files.partition import Partition
 from headrace.log.topic import Topic
+from headrace.log.transactions import Settled
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class LogInput:
 
     def read(self, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
         log = opened(self.directory)
-        cursor = Cursor(log.partition(log.topic(self.topic), partition), first, outcomes=log.transactions)
+        cursor = Cursor(log.partition(log.topic(self.topic), partition), first, outcomes=Settled(log.transactions))
         try:
             while batches := cursor.read(columns=(*self.columns, "_partition", "_offset"), until=last):
                 yield from batches
@@ -96,7 +97,7 @@ class LogInput:
         """The latest event time among these records: from the topic's index, if the topic has the same time column."""
         if topic.time == self.time:
             log = opened(self.directory)
-            return max_event_time(log.partition(topic, index), *offsets, limit, log.transactions)
+            return max_event_time(log.partition(topic, index), *offsets, limit, Settled(log.transactions))
         assert self.time is not None
         times = [batch.column(self.time).cast(pa.int64()) for batch in self.read(index, *offsets)]
         latest = [pc.max(known.filter(pc.less_equal(known, limit))).as_py() for known in times]

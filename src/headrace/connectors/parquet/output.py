@@ -14,6 +14,7 @@ from headrace.connectors.evolution import added
 from headrace.connectors.output import Writer
 from headrace.connectors.staged_output import StagedOutput
 from headrace.connectors.staging import put_in_place, write_fresh
+from headrace.core.files.disk import make_directory
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class ParquetOutput(StagedOutput):
     roll: timedelta | None = None
 
     def make(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         newest = max(self.directory.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns, default=None)
         if newest is not None:
             added(pq.read_schema(newest), self.columns, f"the Parquet files in {self.directory}")

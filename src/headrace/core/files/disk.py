@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
@@ -299,12 +299,7 @@ class PosixDisk:
         return status.st_ino, status.st_mtime_ns
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory and its missing parents; each is durable, with its entry in its own parent, when this returns."""
-        if path.is_dir():
-            return
-        self.make_directory(path.parent)
-        path.mkdir(exist_ok=True)
-        self.sync_directory(path.parent)
+        make_directory(path, self.sync_directory)
 
     def sync_directory(self, path: Path) -> None:
         _point("disk.sync_directory.before")
@@ -328,6 +323,15 @@ class PosixDisk:
     def boot(self) -> str:
         """The identity of this boot of the machine: what another boot had only in memory is gone."""
         return _boot()
+
+
+def make_directory(path: Path, sync: Callable[[Path], None] | None = None) -> None:
+    """Make a directory and its missing parents; each is durable, with its entry in its own parent, when this returns."""
+    if path.is_dir():
+        return
+    make_directory(path.parent, sync)
+    path.mkdir(exist_ok=True)
+    (sync or sync_directory)(path.parent)
 
 
 def sync_directory(path: Path) -> None:

@@ -129,7 +129,7 @@ def tell_the_run(start: QueryStart) -> None:
 
 def start_query(start: QueryStart) -> None:
     failpoints.reach("job.start.before")
-    start.query = spark_query.start(start.spark, start.job, start.place.checkpoint)
+    start.query = spark_query.start(start.spark, start.job, start.place.checkpoint, start.checkpoint_sync.keep_up)
 
 
 BEFORE_THE_RECORD: tuple[Callable[[QueryStart], None], ...] = (plan_record, refuse_damage, assemble_job, set_tasks)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.core.columns.names import Names, listed
 from headrace.core.columns.schema import type_name
+from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
 from headrace.plan.nodes import Source, column
 from headrace.plan.source_time import event_time
@@ -33,6 +34,13 @@ def source(name: str, asked: SourceArguments, at: str | None) -> Source:
     moment = None if asked.time is None else event_time(asked.time, name, asked.columns, at)
     node = Source(name, asked.columns, at, listed(asked.key), moment, asked.watermark, asked.late, asked.connector, asked.align)
     _refuse_nested_keys(node)
+    if node.align is not None and node.align < timedelta(0):
+        raise PlanError(
+            f"align={spelled(node.align)} of stream {name!r} is negative",
+            why="it would be read behind the slowest other stream: two such streams would wait for each other",
+            hint='say how far it may be ahead: align="10 minutes"',
+            where=at,
+        )
     if node.late not in ("side", "drop"):
         raise PlanError(f"late={node.late!r} is not known", hint='"side" (to the topic <stream>.late) or "drop" (only counted)', where=at)
     _refuse_watermarks(node)

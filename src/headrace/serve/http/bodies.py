@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from headrace.schema.values import float_of
 from headrace.serve.http.problems import Problem
 
 
 def parsed(body: bytes) -> Any:
     """The value of a body."""
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=_refuse_constant, parse_float=float_of)
     except (ValueError, RecursionError) as error:
         raise Problem(400, f"the body is not JSON: {error}") from error
 

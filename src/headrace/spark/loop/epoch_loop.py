@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
@@ -48,8 +48,8 @@ _REPORTS = 100
 class EpochLoop:
     """A job at work, with the methods of Spark's `StreamingQuery` by which jobs watch one."""
 
-    def __init__(self, spark: SparkSession, job: Job, checkpoint: Path) -> None:
-        self._spark, self._job, self._checkpoint = spark, job, checkpoint
+    def __init__(self, spark: SparkSession, job: Job, checkpoint: Path, keep_up: Callable[[int], None]) -> None:
+        self._spark, self._job, self._checkpoint, self._keep_up = spark, job, checkpoint, keep_up
         self._group = f"headrace {job.name} {uuid4().hex}"
         self._planning, self._journal = EpochPlanning(job, checkpoint), Journal(checkpoint)
         self._one = ResidentTask(spark.sparkContext, job, checkpoint, self._group)
@@ -219,6 +219,7 @@ class EpochLoop:
         failpoints.reach("loop.commit.before")
         self._journal.commit(plan.epoch)
         failpoints.reach("loop.commit.after")
+        self._keep_up(plan.epoch)
         start = self._reports[-1]["sources"][0]["endOffset"] if self._reports else None
         self._reports.append(_report(plan.epoch, start, text, (*moments, time.perf_counter())))
         self._untold = plan

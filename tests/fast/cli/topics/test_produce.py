@@ -148,6 +148,23 @@ def test_a_csv_header_must_name_columns_of_the_topic(headrace, log, tmp_path):
     assert urls(log) == []
 
 
+def test_a_number_that_no_float_can_hold_is_refused(headrace, log):
+    log.create_topic("sizes", schema="size double")
+    assert "1e400 is too large a number" in headrace("produce", "sizes", '{"size": 1e400}').err
+    assert headrace("produce", "sizes", '{"size": 1e300}').code == 0
+
+
+def test_rows_of_parquet_that_do_not_fit_are_told_with_the_rows_before_them_that_were_stored(headrace, log, tmp_path):
+    rows = pa.table({"url": [None if n == 70_000 else f"/{n}" for n in range(80_000)]})
+    pq.write_table(rows, tmp_path / "p.parquet")
+    refused = headrace("produce", "views", "--parquet", tmp_path / "p.parquet").err
+    assert "rows 50,001 to 80,000 of" in refused
+    assert "none of these was stored, and the 50,000 rows before them were" in refused
+    assert len(urls(log)) == 50_000
+    pq.write_table(rows.slice(70_000), tmp_path / "p.parquet")
+    assert "nothing was stored" in headrace("produce", "views", "--parquet", tmp_path / "p.parquet").err
+
+
 def test_rows_come_from_parquet(headrace, log, tmp_path):
     pq.write_table(pa.table({"url": [f"/{n}" for n in range(120_000)], "n": pa.array(range(120_000), pa.int64())}), tmp_path / "p.parquet")
     assert headrace("produce", "plain", "--parquet", tmp_path / "p.parquet").rows[0]["stored"] == 120_000
