@@ -19,6 +19,7 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError, SettingsError
+from headrace.core.nearest import choices
 from headrace.core.settings import Settings, follow_log_level, load_settings
 from headrace.core.where import caller, says_where
 from headrace.log import Log
@@ -171,7 +172,7 @@ class App(Declaration):
         except UnknownTopic:
             if view in declared:
                 return declared[view].node.columns.empty_table()
-            raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(declared) or 'none'}", where=caller()) from None
+            raise PlanError(f"there is no view {view!r}", hint=choices(view, declared, "views"), where=caller()) from None
 
     def show(self, view: str, *, rows: int = 20) -> LiveTable:
         """A live table of a view in the cell of a notebook: its first rows, redrawn as they change, until `close()`.

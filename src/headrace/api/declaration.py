@@ -38,6 +38,9 @@ class Declaration:
         self._alerts: dict[str, Alert] = {}
         self.aggregates: dict[str, Aggregate] = {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     @says_where
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
@@ -76,6 +79,8 @@ class Declaration:
 
         With a key that lacks columns of the results' own key, the view has the latest result for each value, by event time.
         """
+        if isinstance(name, Stream):
+            raise PlanError(f"{name!r} in the place of a view's name", hint='the name comes first: app.view("name", stream)')
         after = StepPlace(self, node_of(stream, f"view {name!r}", self), caller())
         self._output(outputs.view(after, name, key), after.at)
 
@@ -85,6 +90,8 @@ class Declaration:
 
         If the target has a key that lacks columns of the results' own key, it gets the latest result for each value, by event time.
         """
+        if isinstance(target, Stream):
+            raise PlanError(f"{target!r} in the place of a target", hint='the stream comes first: app.sink(stream, hr.log("topic"))')
         after = StepPlace(self, node_of(stream, f"a sink to {target}", self), caller())
         self._output(outputs.sink(after, target, name), after.at)
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from headrace.api.arguments import Namer, node_of, refuse_another_app
 from headrace.api.as_of import AsOf
+from headrace.api.pyspark_names import no_attribute
 from headrace.core import html
 from headrace.core.columns.names import Names
-from headrace.core.columns.schema import SchemaLike, quoted
+from headrace.core.columns.schema import SchemaLike, declared, quoted
 from headrace.core.columns.schema import schema as schema_of
 from headrace.core.durations import Duration
 from headrace.core.where import caller, says_where
@@ -301,6 +302,15 @@ class Stream:
         expired, or else the watermark at which it was removed, or the record's own time if that is later.
         """
         return Stream(self.namer, keyed.to_stream(self.after()))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {declared(self.columns)}>"
+
+    if not TYPE_CHECKING:  # for mypy, a class with __getattr__ would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            known = () if name.startswith("_") or name in ("node", "namer") else self.columns.names
+            raise AttributeError(no_attribute(type(self).__name__, name, known), name=name, obj=self)
 
     def _repr_html_(self) -> str:
         """The stream in a notebook: what it is made of, its columns, and its first rows where the log has them."""

@@ -19,6 +19,7 @@ from headrace.core.columns.moments import microseconds_of
 from headrace.core.counts import counts
 from headrace.core.durations import LONGEST, Duration, microseconds
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 from headrace.engine.accounting import Accounting
 from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
@@ -166,7 +167,7 @@ class TestDriver:
         """The rows of a view, or of what a sink would write: in the order of their keys, or facts in the order of arrival. No server is
         asked."""
         if name not in self._held:
-            raise PlanError(f"there is no view {name!r}, and no sink", hint=f"views and sinks: {', '.join(self._held)}")
+            raise PlanError(f"there is no view {name!r}, and no sink", hint=choices(name, self._held, "views and sinks"))
         return [row for _, row in sorted(self._held[name].items(), key=lambda item: [_place(part) for part in item[0]])]
 
     def late(self, stream: str) -> list[Row]:
@@ -261,7 +262,7 @@ class TestDriver:
 
     def _source(self, name: str) -> Source:
         if name not in self._sources:
-            raise PlanError(f"there is no stream {name!r}", hint=f"streams: {', '.join(self._sources)}")
+            raise PlanError(f"there is no stream {name!r}", hint=choices(name, self._sources, "streams"))
         return self._sources[name]
 
 
@@ -279,7 +280,7 @@ def _refuse_counts(shards: object, partitions: object, streams: Sequence[str]) -
         numbers = {"shards": shards, **{f"partitions of {name!r}": count for name, count in partitions.items()}}
         unknown = next((name for name in partitions if name not in streams), None)
         if unknown is not None:
-            raise PlanError(f"partitions= names {unknown!r}, which is not a stream", hint=f"streams: {', '.join(streams)}")
+            raise PlanError(f"partitions= names {unknown!r}, which is not a stream", hint=choices(unknown, streams, "streams"))
     for name, number in numbers.items():
         if not counts(number):
             raise PlanError(f"{name} is {number!r}", why="records would have no place to go", hint="give a whole number above zero")
