@@ -23,6 +23,9 @@ class Windowed:
         """Compute Spark SQL aggregates per window and key: `agg(views="count(*)")`.
 
         The result has the key, `window_start`, `window_end`, the aggregates, `pane` (early, on-time, late, idle) and `revision`.
+
+        >>> orders.window(hr.tumbling("1 minute"), by="user").agg(orders="count(*)", most="max(amount)").name
+        'orders.window'
         """
         after = self._stream.after()
         refuse_unnamed(unnamed, after.at)
@@ -53,6 +56,10 @@ class Results(Stream):
 
         Results of a window are numbered by `revision`. `mode="retracting"` retracts the previous one; `"accumulating"` emits all so far and
         keeps the previous one; `"discarding"` emits what arrived since the previous one.
+
+        >>> hours = orders.window(hr.tumbling("1 hour"), by="user").agg(orders="count(*)")
+        >>> hours.emit(early="5 seconds", until="1 day").name
+        'orders.window'
         """
         at = caller()
         corrected, kept = late_panes(late, until, at)
@@ -67,7 +74,11 @@ class Grouped:
         self._stream, self._key, self._name = stream, key, name
 
     def agg(self, *unnamed: str, **aggregates: str) -> Table:
-        """Compute Spark SQL aggregates per key over all records so far: a table that every record of a key updates."""
+        """Compute Spark SQL aggregates per key over all records so far: a table that every record of a key updates.
+
+        >>> orders.group("user", ttl=None).agg(orders="count(*)")
+        <Table 'orders.group': user string, orders bigint>
+        """
         after = self._stream.after()
         refuse_unnamed(unnamed, after.at)
         return Table(self._stream.namer, group_aggregate(after, self._key, aggregates, self._name))

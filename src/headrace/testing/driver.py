@@ -49,7 +49,18 @@ class TestDriver:
 
     Each `send` and each `send_all` is one epoch. `advance` moves event time in every stream. `starts_at` sets the wall clock, which then
     moves only by `wait` and `advance`. Without it the clock follows the latest record: no record is too far in the future, and a stream is
-    idle when records of another are `idle` further.
+    idle when records of another are `idle` further. `shards` and `partitions` are how many parts the keys, and each stream, have.
+
+    >>> import tempfile
+    >>> import headrace as hr
+    >>> app = hr.App("pageviews", home=tempfile.mkdtemp())
+    >>> views = app.stream("views", "url string, at timestamp", time="at", watermark=hr.bounded("30 seconds"))
+    >>> app.view("per_minute", views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)"))
+    >>> with hr.TestDriver(app) as driver:
+    ...     driver.send("views", [{"url": "/", "at": "2026-01-01T12:00:01Z"}, {"url": "/", "at": "2026-01-01T12:00:59Z"}])
+    ...     driver.advance("2026-01-01T12:01:00Z")
+    ...     [row["views"] for row in driver.rows("per_minute")]
+    [2]
     """
 
     __test__ = False  # pytest takes classes of this name for tests
