@@ -79,8 +79,7 @@ class Declaration:
 
         With a key that lacks columns of the results' own key, the view has the latest result for each value, by event time.
         """
-        if isinstance(name, Stream):
-            raise PlanError(f"{name!r} in the place of a view's name", hint='the name comes first: app.view("name", stream)')
+        _refuse_stream(name, "a view's name", 'the name comes first: app.view("name", stream)')
         after = StepPlace(self, node_of(stream, f"view {name!r}", self), caller())
         self._output(outputs.view(after, name, key), after.at)
 
@@ -90,8 +89,7 @@ class Declaration:
 
         If the target has a key that lacks columns of the results' own key, it gets the latest result for each value, by event time.
         """
-        if isinstance(target, Stream):
-            raise PlanError(f"{target!r} in the place of a target", hint='the stream comes first: app.sink(stream, hr.log("topic"))')
+        _refuse_stream(target, "a target", 'the stream comes first: app.sink(stream, hr.log("topic"))')
         after = StepPlace(self, node_of(stream, f"a sink to {target}", self), caller())
         self._output(outputs.sink(after, target, name), after.at)
 
@@ -141,3 +139,8 @@ class Declaration:
         if output.name in self._outputs:
             raise PlanError(f"two outputs are called {output.name!r}", hint="give each its own name", where=at)
         self._outputs[output.name] = output
+
+
+def _refuse_stream(given: object, place: str, hint: str) -> None:
+    if isinstance(given, Stream):
+        raise PlanError(f"{given!r} in the place of {place}", hint=hint)

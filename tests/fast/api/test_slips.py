@@ -34,7 +34,7 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("in the place of a target", lambda app, views: app.sink(LogTopic("t"), views)),  # type: ignore[arg-type]
     ("stream\\(...\\) has no option 'tme'", lambda app, _: app.stream("t", "at timestamp", tme="at")),  # type: ignore[call-arg]
     ("hopping\\(...\\): missing a required argument: 'every'", lambda *_: hopping("1 hour")),  # type: ignore[call-arg]
-    ("hopping\\(...\\): too many positional arguments", lambda *_: hopping("1 hour", "1 minute")),  # type: ignore[call-arg, misc]
+    ("hopping\\(...\\): too many positional arguments", lambda *_: hopping("1 hour", "1 minute")),  # type: ignore[call-arg]
     ("kafka\\(...\\): missing a required argument: 'servers'", lambda *_: kafka("t")),  # type: ignore[call-arg]
     ("without a column", lambda _, views: views.select()),
     ("without a column", lambda _, views: views.key_by()),
