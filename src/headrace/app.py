@@ -138,6 +138,7 @@ class App(Declaration):
 
     sink.__doc__ = Declaration.sink.__doc__
 
+    @says_where
     def run(self, until: str | None = None, *, rows_per_epoch: int | None = None, as_json: bool = False, accept: bool = False) -> Report:
         """Run the app's job, or resume it where it stopped, until Ctrl-C, SIGTERM, or the end that `until` names.
 
@@ -157,6 +158,7 @@ class App(Declaration):
 
         return JobRun(self.plan(), self.settings, self.log).run(until, rows_per_epoch, as_json=as_json, accept_changes=accept)
 
+    @says_where
     def read(self, view: str, *, epoch: int | None = None, timeout: Duration = "30 seconds") -> pa.Table:
         """Read a view as it is now, one row per key.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from headrace.api.attributes import only_agg
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.where import caller, says_where
@@ -18,6 +20,11 @@ class Windowed:
 
     def __init__(self, stream: Stream, window: Window, by: tuple[str, ...], name: str | None = None) -> None:
         self._stream, self._window, self._by, self._name = stream, window, by, name
+
+    if not TYPE_CHECKING:  # for mypy, a class with __getattr__ would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(only_agg(type(self).__name__, name), name=name, obj=self)
 
     def agg(self, *unnamed: str, **aggregates: str) -> Results:
         """Compute Spark SQL aggregates per window and key: `agg(views="count(*)")`.
@@ -72,6 +79,11 @@ class Grouped:
 
     def __init__(self, stream: Stream, key: tuple[tuple[str, ...], timedelta | None], name: str | None = None) -> None:
         self._stream, self._key, self._name = stream, key, name
+
+    if not TYPE_CHECKING:  # for mypy, a class with __getattr__ would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(only_agg(type(self).__name__, name), name=name, obj=self)
 
     def agg(self, *unnamed: str, **aggregates: str) -> Table:
         """Compute Spark SQL aggregates per key over all records so far: a table that every record of a key updates.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.api.arguments import Namer, node_of, refuse_another_app
 from headrace.api.as_of import AsOf
-from headrace.api.pyspark_names import no_attribute
+from headrace.api.attributes import no_attribute
 from headrace.core import html
 from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike, declared, quoted
@@ -74,6 +74,7 @@ class Stream:
         """
         return self._like(stateless.where(self.after(), condition))
 
+    @says_where
     def select(self, *columns: str) -> Stream:
         """Keep or compute columns, as in a Spark SQL select list: `select("url, upper(user) as user")`, in one text or several.
 
@@ -101,6 +102,7 @@ class Stream:
         """
         return self._like(stateless.with_place(self.after(), into))
 
+    @says_where
     def flat_map(self, array: str, into: str) -> Stream:
         """Make one record of each element of an array, with the other columns: `flat_map("split(text, ' ')", into="word")`.
 
@@ -109,6 +111,7 @@ class Stream:
         """
         return self._like(stateless.flat_map(self.after(), array, into))
 
+    @says_where
     def explode(self, column_name: str, into: str | None = None) -> Stream:
         """Make one record of each element of an array column, under its own name or `into`.
 

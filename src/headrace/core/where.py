@@ -53,7 +53,8 @@ def _refuse_call(function: Callable[..., object], arguments: tuple[object, ...],
         taken.bind(*arguments, **options)
     except TypeError as error:
         names = [name for name in taken.parameters if name != "self"]
-        called = f"{function.__name__}(...)"
+        *_, owner, name = ("", *function.__qualname__.split("."))
+        called = f"{owner if name == '__init__' else name}(...)"
         unknown = next((name for name in options if name not in names), None)
         if unknown is not None and not any(one.kind is Parameter.VAR_KEYWORD for one in taken.parameters.values()):
             raise PlanError(f"{called} has no option {unknown!r}", hint=choices(unknown, names, "it takes"), where=caller()) from None

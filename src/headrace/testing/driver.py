@@ -20,6 +20,7 @@ from headrace.core.counts import counts
 from headrace.core.durations import LONGEST, Duration, microseconds
 from headrace.core.errors import PlanError
 from headrace.core.nearest import choices
+from headrace.core.where import says_where
 from headrace.engine.accounting import Accounting
 from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
@@ -65,6 +66,7 @@ class TestDriver:
 
     __test__ = False  # pytest takes classes of this name for tests
 
+    @says_where
     def __init__(
         self, app: Declaration, *, shards: int = 2, partitions: int | Mapping[str, int] = 1, starts_at: Moment | None = None
     ) -> None:

@@ -13,9 +13,11 @@ from headrace.api.windows import bounded, hopping, tumbling
 from headrace.app import App
 from headrace.connectors.delta.declaration import delta
 from headrace.connectors.kafka.declaration import kafka
+from headrace.connectors.registered import connector
 from headrace.core.errors import HeadraceError, PlanError
 from headrace.core.where import says_where
 from headrace.log.target import LogTopic
+from headrace.testing.driver import TestDriver
 
 SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("'a/b' is not a topic name", lambda app, _: app.stream("a/b", "n int")),
@@ -35,6 +37,10 @@ SLIPS: list[tuple[str, Callable[[App, Stream], object]]] = [
     ("stream\\(...\\) has no option 'tme'", lambda app, _: app.stream("t", "at timestamp", tme="at")),  # type: ignore[call-arg]
     ("hopping\\(...\\): missing a required argument: 'every'", lambda *_: hopping("1 hour")),  # type: ignore[call-arg]
     ("hopping\\(...\\): too many positional arguments", lambda *_: hopping("1 hour", "1 minute")),  # type: ignore[call-arg]
+    ("App\\(...\\) has no option 'hom'", lambda *_: App("other", hom="x")),  # type: ignore[call-arg]
+    ("TestDriver\\(...\\) has no option 'start_at'", lambda app, _: TestDriver(app, start_at="2026")),  # type: ignore[call-arg]
+    ("count\\(\\*\\) counts records, and cuont\\(\\*\\) is not", lambda _, views: views.group("url", ttl=None).agg(n="cuont(*)")),
+    ("there is no connector 'kafak'", lambda *_: connector("kafak")),
     ("kafka\\(...\\): missing a required argument: 'servers'", lambda *_: kafka("t")),  # type: ignore[call-arg]
     ("without a column", lambda _, views: views.select()),
     ("without a column", lambda _, views: views.key_by()),
@@ -96,6 +102,15 @@ def test_a_name_of_pyspark_or_a_column_as_an_attribute_is_answered_with_what_to_
     assert not hasattr(views, name)
     with pytest.raises(AttributeError, match=re.escape(here)):
         getattr(views, name)
+
+
+def test_windows_and_groups_have_no_step_before_their_aggregates(tmp_path: Path) -> None:
+    views = App("slips", home=tmp_path).stream("views", "url string, at timestamp", time="at", watermark=bounded("10s"))
+    for unfinished in (views.window(tumbling("1m")), views.group("url", ttl=None)):
+        with pytest.raises(AttributeError, match=r"has no where: say first what to compute, \.agg\("):
+            getattr(unfinished, "where")  # noqa: B009 - for mypy there is no such attribute
+    with pytest.raises(AttributeError, match="only windows have several results"):
+        getattr(views, "emit")  # noqa: B009
 
 
 def test_streams_and_apps_show_their_names_and_columns(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
-"""What the methods of PySpark's DataFrame are called here, for those who write the name that they know."""
+"""Attributes that a stream does not have, with what to write instead: names of PySpark's DataFrame, columns, steps of others."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 _HERE = {
+    "emit": 'window(...).agg(...).emit(early="5 seconds"): only windows have several results',
+    "agg": 'group("user", ttl=None).agg(spent="sum(amount)"), or window(...).agg(...)',
     "filter": 'where("amount > 5")',
     "groupBy": 'group("user", ttl=None), or window(hr.tumbling("1 minute"), by="user")',
     "withColumn": 'with_columns(tax="amount * 0.2")',
@@ -44,3 +46,12 @@ def no_attribute(kind: str, name: str, columns: Collection[str]) -> str:
     if name in columns:
         return f'a {kind} has no attribute {name!r}: write the column in an expression, as text: where("{name} is not null")'
     return f"{kind!r} object has no attribute {name!r}"
+
+
+def only_agg(kind: str, name: str) -> str:
+    """The fact that windows and groups have no step but `agg`.
+
+    >>> only_agg("Windowed", "where")
+    'a Windowed has no where: say first what to compute, .agg(views="count(*)"); other steps come before it or after that'
+    """
+    return f'a {kind} has no {name}: say first what to compute, .agg(views="count(*)"); other steps come before it or after that'
