@@ -5,6 +5,7 @@ To add a name, write it in `_HOME` and in the block for type checkers; a test ch
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -112,7 +113,8 @@ _HOME = {
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
-        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+        # Python suggests the nearest name of `obj`.
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     module = import_module(_HOME[name])
     # `log` is a function to its callers, and a folder to its importers.
     value = module if name == "log" else getattr(module, name)

@@ -19,6 +19,7 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import SchemaLike
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import PlanError, SettingsError
+from headrace.core.nearest import choices
 from headrace.core.settings import Settings, follow_log_level, load_settings
 from headrace.core.where import caller, says_where
 from headrace.log import Log
@@ -137,6 +138,7 @@ class App(Declaration):
 
     sink.__doc__ = Declaration.sink.__doc__
 
+    @says_where
     def run(self, until: str | None = None, *, rows_per_epoch: int | None = None, as_json: bool = False, accept: bool = False) -> Report:
         """Run the app's job, or resume it where it stopped, until Ctrl-C, SIGTERM, or the end that `until` names.
 
@@ -156,6 +158,7 @@ class App(Declaration):
 
         return JobRun(self.plan(), self.settings, self.log).run(until, rows_per_epoch, as_json=as_json, accept_changes=accept)
 
+    @says_where
     def read(self, view: str, *, epoch: int | None = None, timeout: Duration = "30 seconds") -> pa.Table:
         """Read a view as it is now, one row per key.
 
@@ -171,7 +174,7 @@ class App(Declaration):
         except UnknownTopic:
             if view in declared:
                 return declared[view].node.columns.empty_table()
-            raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(declared) or 'none'}", where=caller()) from None
+            raise PlanError(f"there is no view {view!r}", hint=choices(view, declared, "views"), where=caller()) from None
 
     def show(self, view: str, *, rows: int = 20) -> LiveTable:
         """A live table of a view in the cell of a notebook: its first rows, redrawn as they change, until `close()`.

@@ -1,6 +1,8 @@
 """A session is quiet, listens on this machine only, keeps its state as decided, and ends with its JVM."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +88,17 @@ def test_a_master_that_is_not_there_is_told_with_a_hint(tmp_path):
     assert done.returncode == 0
     assert done.stdout.startswith("Spark did not start on nonsense: ")
     assert "headrace doctor" in done.stdout
+
+
+def test_a_missing_java_is_told_with_what_to_install(tmp_path):
+    program = WITHOUT.replace("nonsense", "local[1]")
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path / "bin")}
+    (tmp_path / "bin").mkdir()
+    for tool in ("bash", "dirname", "ps"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
+    command = [sys.executable, "-c", program, tmp_path / "spark.log"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, env=environment)
+    assert done.stdout.startswith("Spark did not start: no java on PATH, and JAVA_HOME is not set | install Java 17 or newer")
 
 
 PAGES = """

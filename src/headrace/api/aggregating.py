@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from headrace.api.attributes import only_agg
 from headrace.api.stream import Stream, Table
 from headrace.core.durations import Duration, duration
 from headrace.core.where import caller, says_where
@@ -19,10 +21,18 @@ class Windowed:
     def __init__(self, stream: Stream, window: Window, by: tuple[str, ...], name: str | None = None) -> None:
         self._stream, self._window, self._by, self._name = stream, window, by, name
 
+    if not TYPE_CHECKING:  # for mypy, a class with __getattr__ would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(only_agg(type(self).__name__, name), name=name, obj=self)
+
     def agg(self, *unnamed: str, **aggregates: str) -> Results:
         """Compute Spark SQL aggregates per window and key: `agg(views="count(*)")`.
 
         The result has the key, `window_start`, `window_end`, the aggregates, `pane` (early, on-time, late, idle) and `revision`.
+
+        >>> orders.window(hr.tumbling("1 minute"), by="user").agg(orders="count(*)", most="max(amount)").name
+        'orders.window'
         """
         after = self._stream.after()
         refuse_unnamed(unnamed, after.at)
@@ -53,6 +63,10 @@ class Results(Stream):
 
         Results of a window are numbered by `revision`. `mode="retracting"` retracts the previous one; `"accumulating"` emits all so far and
         keeps the previous one; `"discarding"` emits what arrived since the previous one.
+
+        >>> hours = orders.window(hr.tumbling("1 hour"), by="user").agg(orders="count(*)")
+        >>> hours.emit(early="5 seconds", until="1 day").name
+        'orders.window'
         """
         at = caller()
         corrected, kept = late_panes(late, until, at)
@@ -66,8 +80,17 @@ class Grouped:
     def __init__(self, stream: Stream, key: tuple[tuple[str, ...], timedelta | None], name: str | None = None) -> None:
         self._stream, self._key, self._name = stream, key, name
 
+    if not TYPE_CHECKING:  # for mypy, a class with __getattr__ would have every attribute
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(only_agg(type(self).__name__, name), name=name, obj=self)
+
     def agg(self, *unnamed: str, **aggregates: str) -> Table:
-        """Compute Spark SQL aggregates per key over all records so far: a table that every record of a key updates."""
+        """Compute Spark SQL aggregates per key over all records so far: a table that every record of a key updates.
+
+        >>> orders.group("user", ttl=None).agg(orders="count(*)")
+        <Table 'orders.group': user string, orders bigint>
+        """
         after = self._stream.after()
         refuse_unnamed(unnamed, after.at)
         return Table(self._stream.namer, group_aggregate(after, self._key, aggregates, self._name))

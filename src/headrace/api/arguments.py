@@ -33,13 +33,15 @@ def node_of(stream: Any, role: str, namer: Namer) -> Node:
         )
     node = getattr(stream, "node", None)
     if not isinstance(node, Node):
-        raise PlanError(
-            f"{role} of {type(stream).__name__}, which is neither a stream nor a table",
-            hint='a window or a group becomes a stream or a table with its aggregates: .agg(views="count(*)")',
-            where=caller(),
-        )
+        raise PlanError(f"{role} of {type(stream).__name__}, which is neither a stream nor a table", hint=_hint(stream), where=caller())
     refuse_another_app(node, stream.namer, role, namer)
     return node
+
+
+def _hint(stream: Any) -> str:
+    if hasattr(stream, "agg"):
+        return 'a window or a group becomes a stream or a table with its aggregates: .agg(views="count(*)")'
+    return "give what app.stream(...), app.table(...) or a step after them returned"
 
 
 def refuse_another_app(node: Node, declared_by: Namer, role: str, namer: Namer) -> None:

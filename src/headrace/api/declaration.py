@@ -38,6 +38,9 @@ class Declaration:
         self._alerts: dict[str, Alert] = {}
         self.aggregates: dict[str, Aggregate] = {}
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     @says_where
     def stream(  # noqa: PLR0913 - one option for each thing a stream is declared with
         self, name: str, schema: SchemaLike, *, key: Names = (), time: str | None = None, watermark: Watermark | None = None,
@@ -76,6 +79,7 @@ class Declaration:
 
         With a key that lacks columns of the results' own key, the view has the latest result for each value, by event time.
         """
+        _refuse_stream(name, "a view's name", 'the name comes first: app.view("name", stream)')
         after = StepPlace(self, node_of(stream, f"view {name!r}", self), caller())
         self._output(outputs.view(after, name, key), after.at)
 
@@ -85,6 +89,7 @@ class Declaration:
 
         If the target has a key that lacks columns of the results' own key, it gets the latest result for each value, by event time.
         """
+        _refuse_stream(target, "a target", 'the stream comes first: app.sink(stream, hr.log("topic"))')
         after = StepPlace(self, node_of(stream, f"a sink to {target}", self), caller())
         self._output(outputs.sink(after, target, name), after.at)
 
@@ -134,3 +139,8 @@ class Declaration:
         if output.name in self._outputs:
             raise PlanError(f"two outputs are called {output.name!r}", hint="give each its own name", where=at)
         self._outputs[output.name] = output
+
+
+def _refuse_stream(given: object, place: str, hint: str) -> None:
+    if isinstance(given, Stream):
+        raise PlanError(f"{given!r} in the place of {place}", hint=hint)

@@ -16,7 +16,7 @@ from headrace.plan.windows.processing_time import ProcessingTime
 
 @says_where
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Hopping:
-    """Windows of one size that follow each other without a gap.
+    """Windows of one size that follow each other without a gap, counted from 1970 in UTC plus `offset`.
 
     >>> str(tumbling("1 minute"))
     'tumbling 1 minute'
@@ -134,7 +134,11 @@ def bounded(delay: Duration, *, idle: Duration | None = None, max_ahead: Duratio
 
 @says_where
 def perfect(*, idle: Duration | None = None, max_ahead: Duration = DEFAULT_AHEAD) -> Bounded:
-    """A watermark for partitions in the order of event time: nothing in them is late. `idle` and `max_ahead` are as in `bounded`."""
+    """A watermark for partitions in the order of event time: nothing in them is late. `idle` and `max_ahead` are as in `bounded`.
+
+    >>> str(perfect(idle="1 minute"))
+    'bounded 0 seconds, idle after 1 minute'
+    """
     return bounded("0s", idle=idle, max_ahead=max_ahead)
 
 

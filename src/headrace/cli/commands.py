@@ -1,6 +1,6 @@
 """The `headrace` command line.
 
-A command is one file in a folder below this one and one line in `COMMANDS`:
+A command is one file in a folder below this one and one line in `GROUPS`:
 
 - The file has a function with typer's annotations (or, for a group such as `topics`, a `typer.Typer()` called `app`). Its docstring
   is the help text. It parses, makes one call into the package, and renders; logic lives elsewhere.
@@ -29,40 +29,54 @@ from headrace.cli.serving import query, serve
 from headrace.cli.topics import compact, groups, produce, tail, topics
 from headrace.core.errors import HeadraceError
 
-COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
-    "demo": demo.app,
-    "run": run.run,
-    "serve": serve.serve,
-    "query": query.query,
-    "jobs": jobs.jobs,
-    "why": why.why,
-    "status": status.status,
-    "top": top.top,
-    "logs": logs.logs,
-    "stop": stop.stop,
-    "systemd": systemd.systemd,
-    "support-bundle": support_bundle.support_bundle,
-    "explain": explain.explain,
-    "match": match.match,
-    "backtest": backtest.backtest,
-    "plan": plan.plan,
-    "accounting": accounting.accounting,
-    "epochs": epochs.epochs,
-    "lateness": lateness.lateness,
-    "chaos": chaos.chaos,
-    "repair": repair.repair,
-    "reset": reset.reset,
-    "topics": topics.app,
-    "produce": produce.produce,
-    "tail": tail.tail,
-    "groups": groups.app,
-    "compact": compact.compact,
-    "failpoints": failpoints.failpoints,
-    "doctor": doctor.doctor,
-    "prepare": prepare.prepare,
-    "up": up.up,
-    "down": up.down,
+# In the help, each group has a heading of its own.
+GROUPS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Begin": {
+        "demo": demo.app,
+        "doctor": doctor.doctor,
+        "prepare": prepare.prepare,
+        "up": up.up,
+        "down": up.down,
+    },
+    "Look at an app": {
+        "explain": explain.explain,
+        "match": match.match,
+        "plan": plan.plan,
+        "backtest": backtest.backtest,
+        "chaos": chaos.chaos,
+        "failpoints": failpoints.failpoints,
+    },
+    "Run its job": {
+        "run": run.run,
+        "stop": stop.stop,
+        "reset": reset.reset,
+        "repair": repair.repair,
+        "systemd": systemd.systemd,
+    },
+    "Watch jobs": {
+        "jobs": jobs.jobs,
+        "status": status.status,
+        "top": top.top,
+        "why": why.why,
+        "accounting": accounting.accounting,
+        "epochs": epochs.epochs,
+        "logs": logs.logs,
+        "support-bundle": support_bundle.support_bundle,
+    },
+    "Read results": {
+        "query": query.query,
+        "serve": serve.serve,
+    },
+    "Topics of the log": {
+        "topics": topics.app,
+        "produce": produce.produce,
+        "tail": tail.tail,
+        "lateness": lateness.lateness,
+        "groups": groups.app,
+        "compact": compact.compact,
+    },
 }
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 app = typer.Typer(
     name="headrace",
@@ -70,11 +84,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks print local variables
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _name, _command in COMMANDS.items():
-    if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name, no_args_is_help=True)
-    else:
-        app.command(_name)(_command)
+for _heading, _commands in GROUPS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, no_args_is_help=True, rich_help_panel=_heading)
+        else:
+            app.command(_name, rich_help_panel=_heading)(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from headrace.core.errors import JobError
     from headrace.jobs.directory import JobDirectory
     from headrace.log import Log
 
@@ -28,7 +29,6 @@ JobName = Annotated[
 def job_at(app: str, home: Path | None) -> JobDirectory:
     """The directory of a job, which may not exist yet if a file names it; the name of a job that does not exist is an error."""
     from headrace.cli.app_file import app_in
-    from headrace.core.errors import JobError
     from headrace.core.settings import load_settings
     from headrace.jobs.directory import JobDirectory
 
@@ -37,9 +37,18 @@ def job_at(app: str, home: Path | None) -> JobDirectory:
         return JobDirectory(load_settings(home=home).home if home is not None else declared.settings.home, declared.name)
     place = JobDirectory(load_settings(home=home).home, app)
     if not place.path.is_dir():
-        known = ", ".join(sorted(path.name for path in place.path.parent.glob("*") if path.is_dir())) or "none"
-        raise JobError(f"there is no job {app!r} in {place.path.parent}", hint=f"jobs there: {known}; or name another --home")
+        raise no_job(place)
     return place
+
+
+def no_job(place: JobDirectory) -> JobError:
+    """The job that a name stands for is not in this home."""
+    from headrace.core.errors import JobError
+    from headrace.core.nearest import choices
+
+    known = sorted(path.name for path in place.path.parent.glob("*") if path.is_dir())
+    hint = f"{choices(place.name, known, 'jobs there')}; run its app first (headrace run app.py), or name another --home"
+    return JobError(f"there is no job {place.name!r} in {place.path.parent}", hint=hint)
 
 
 def log_of(place: JobDirectory) -> Log | None:

@@ -8,6 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from headrace.core.errors import SettingsError
+from headrace.core.nearest import choices
+from headrace.core.where import caller
 
 GROUP = "headrace.connectors"
 _OURS = ("delta", "http", "iceberg", "kafka", "parquet", "postgres", "redis", "search")
@@ -26,8 +28,8 @@ def connector(name: str) -> Callable[..., Any]:
         return ours
     brought = {found.name: found for found in entry_points(group=GROUP)}
     if name not in brought:
-        known = ", ".join(sorted({*_OURS, *brought}))
-        raise SettingsError(f"there is no connector {name!r}", hint=f"install the package that provides it; known are {known}")
+        hint = f"{choices(name, sorted({*_OURS, *brought}), 'connectors')}; others come with the package that provides them"
+        raise SettingsError(f"there is no connector {name!r}", hint=hint, where=caller())
     return _loaded(brought[name])
 
 

@@ -38,9 +38,8 @@ class SettingsSource:
         kinds = [kind for kind in _alternatives(expected) if kind is not NoneType]
         value = next((value for kind in kinds if (value := self._as(name, kind)) is not None), None)
         if value is None:
-            raise SettingsError(
-                f"{self.key(name)} = {self._shown(name, kinds)} is not {' or '.join(map(_described, kinds))}", where=self.where(name)
-            )
+            fact = f"{self.key(name)} = {self._shown(name, kinds)} is not {' or '.join(map(_described, kinds))}"
+            raise SettingsError(fact, hint=self._remedy(name, kinds), where=self.where(name))
         return self._base / value if isinstance(value, Path) else value
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
@@ -63,6 +62,9 @@ class SettingsSource:
     def _ours(self, key: str, names: Iterable[str]) -> bool:
         return True
 
+    def _remedy(self, name: str, kinds: list[Any]) -> str | None:
+        return None
+
     def _as(self, name: str, kind: Any) -> object | None:
         return _from_value(self._raw[self.key(name)], kind)
 
@@ -82,6 +84,11 @@ class FileSource(SettingsSource):
         pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(name)}["']?\s*[=.\]]""")
         lines = self._file.read_text(encoding="utf-8").splitlines() if self._file else []
         return next((f"{self._file}, line {number}" for number, line in enumerate(lines, 1) if pattern.match(line)), str(self._file))
+
+    def _remedy(self, name: str, kinds: list[Any]) -> str | None:
+        if isinstance(self._raw[self.key(name)], str):
+            return "numbers, true and false have no quotes" if {int, float, bool} & set(kinds) else None
+        return "write it in quotes" if {str, Path, timedelta} & set(kinds) else None
 
 
 class EnvironmentSource(SettingsSource):
@@ -121,7 +128,7 @@ def _parsed(file: Path) -> Mapping[str, object]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
     # Raised outside of the handler: the parser's frames contain the whole text of the file.
-    raise SettingsError(f"{file.name} is not TOML: {reason}", where=str(file))
+    raise SettingsError(f"{file.name} is not TOML: {reason}", hint='a line has a name, = and a value: home = ".headrace"', where=str(file))
 
 
 def _prefixed(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from headrace.core.columns.schema import SchemaLike
 from headrace.core.errors import LogError
 from headrace.core.files.disk import Disk, Lock
+from headrace.core.nearest import nearest
 from headrace.log.errors import TopicExists, UnknownTopic
 from headrace.log.files.partition import Partition
 from headrace.log.topic import Topic, check_name, extended, topic_columns
@@ -130,5 +131,7 @@ class TopicCatalog:
 
     def _unknown(self, name: str) -> UnknownTopic:
         names = [other for other in self.names() if not other.startswith("__")]
+        near = nearest(name, names)
         shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-        return UnknownTopic(f"there is no topic {name!r} in {self._path.parent}", hint=f"create it first; topics here: {shown or 'none'}")
+        hint = (f"did you mean {near!r}? otherwise " if near else "") + f"create it first; topics here: {shown or 'none'}"
+        return UnknownTopic(f"there is no topic {name!r} in {self._path.parent}", hint=hint)

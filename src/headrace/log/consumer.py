@@ -30,7 +30,18 @@ _LONGEST_WAIT = 0.05
 
 
 class Consumer:
-    """Pulls records from partitions. A slow consumer delays no other process: it has its own cursors and no part in the writers' work."""
+    """Pulls records from partitions. A slow consumer delays no other process: it has its own cursors and no part in the writers' work.
+
+    >>> import tempfile
+    >>> from headrace import Log
+    >>> log = Log(tempfile.mkdtemp())
+    >>> _ = log.create_topic("clicks", schema="url string")
+    >>> with log.producer() as producer:
+    ...     _ = producer.send("clicks", {"url": "/"})
+    >>> with log.consumer("clicks", start="beginning") as consumer:
+    ...     consumer.poll()["url"].to_pylist()
+    ['/']
+    """
 
     def __init__(self, storage: Storage, *, isolation: str = "read_committed") -> None:
         if isolation not in ("read_committed", "read_uncommitted"):

@@ -74,7 +74,14 @@ class Log:
         self._locks_path = self.path / "locks"
         self._groups_path = self.path / "groups"
         self._holds = Holds(self.disk, self.path / "holds")
-        self.disk.make_directory(self._locks_path)
+        try:
+            self.disk.make_directory(self._locks_path)
+        except (FileExistsError, FileNotFoundError, NotADirectoryError, PermissionError) as error:
+            raise LogError(
+                f"{self.path} cannot be a directory: {error.strerror}",
+                why="a log is a directory of files that this process writes",
+                hint="name another home: --home, HEADRACE_HOME, home in headrace.toml or hr.App(home=...)",
+            ) from error
         self._catalog = TopicCatalog(self.disk, self.path / "topics", self.disk.lock(self._locks_path / "catalog"))
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._guard = threading.Lock()

@@ -62,6 +62,14 @@ class Producer:
 
     At most `buffer_memory` bytes of text and binary wait, counting 64 more for each record and 8 for each number, plus one record for each
     thread.
+
+    >>> import tempfile
+    >>> from headrace import Log
+    >>> log = Log(tempfile.mkdtemp())
+    >>> _ = log.create_topic("clicks", schema="url string, user string", key="user")
+    >>> with log.producer() as producer:
+    ...     producer.send("clicks", {"url": "/", "user": "ada"}).result().offset
+    0
     """
 
     def __init__(self, storage: Storage, settings: ProducerSettings) -> None:

@@ -14,6 +14,7 @@ from headrace.core.columns.moments import microseconds_of
 from headrace.core.columns.schema import TIMESTAMP, declared, unit_of
 from headrace.core.columns.values import UNFIT, column_of
 from headrace.core.errors import SchemaError
+from headrace.core.nearest import choices
 from headrace.log.delivery import DeliveryOutcome
 from headrace.log.files.layout import HEADERS
 from headrace.log.topic import Topic
@@ -206,7 +207,7 @@ def _refuse(topic: Topic, value: object) -> None:
             raise SchemaError(
                 f"topic {topic.name!r} has no column {unknown!r}",
                 why="nothing was written",
-                hint=f"columns: {', '.join(topic.columns.names)}",
+                hint=choices(unknown, topic.columns.names, "columns"),
             )
     elif topic.structured:
         raise SchemaError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import uuid
@@ -15,6 +14,7 @@ import pyarrow as pa
 from headrace.core.columns.schema import SchemaLike, declared, schema
 from headrace.core.counts import counts
 from headrace.core.errors import LogError, SchemaError, SettingsError
+from headrace.core.nearest import choices
 from headrace.log.errors import CorruptLog
 from headrace.log.files.checksum import checksum
 
@@ -67,10 +67,7 @@ class TopicConfig:
         changes: dict[str, int | str] = {}
         for name, value in settings.items():
             if name not in known:
-                nearest = difflib.get_close_matches(name, known, n=1)
-                raise SettingsError(
-                    f"{name!r} is not a topic setting", hint=f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
-                )
+                raise SettingsError(f"{name!r} is not a topic setting", hint=choices(name, known, "settings"))
             changes[known[name]] = _same_kind(name, value, getattr(self, known[name]))
         return replace(self, **changes)  # type: ignore[arg-type]
 
@@ -115,7 +112,7 @@ class Topic:
                 )
         for name in (*self.key, *([self.time] if self.time else [])):
             if name not in self.columns.names:
-                raise SchemaError(f"topic {self.name!r} has no column {name!r}", hint=f"columns: {', '.join(self.columns.names)}")
+                raise SchemaError(f"topic {self.name!r} has no column {name!r}", hint=choices(name, self.columns.names, "columns"))
         if self.time and not pa.types.is_timestamp(self.columns.field(self.time).type):
             raise SchemaError(
                 f"time column {self.time!r} of topic {self.name!r} is {self.columns.field(self.time).type}", hint="declare it as timestamp"

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from headrace.core.errors import ConnectorError, SettingsError
+from headrace.core.nearest import choices
 from headrace.ops.servers.kafka import KafkaServer
 from headrace.ops.servers.opensearch import OpenSearchServer
 from headrace.ops.servers.postgres import PostgresServer
@@ -79,7 +80,7 @@ def running(home: Path) -> dict[str, Running]:
 
 def _directory(name: str, home: Path) -> Path:
     if name not in SERVERS:
-        raise SettingsError(f"there is no server {name!r}", hint=f"one of {', '.join(SERVERS)}")
+        raise SettingsError(f"there is no server {name!r}", hint=choices(name, SERVERS, "servers"))
     return home / "servers" / name
 
 

@@ -18,16 +18,14 @@ from typing import Literal
 
 from headrace.core.errors import SettingsError
 from headrace.core.settings import Settings, find_file, load_settings
+from headrace.spark.java import java_in
 from headrace.spark.workers.quick_start import ARCHIVE
 
-JAVA = 17
 FREE_DISK = 2 << 30
 OUTSIDE_THE_DRIVER = 512 << 20  # Python workers, the log's memory maps, the system itself
 SLOW_SYNC = 0.050
 SYNCS = 60
 SPARK_PATIENCE = 180
-
-_JAVA_REMEDY = "install Java 17 or newer (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
 
 
 @dataclass(frozen=True)
@@ -80,25 +78,9 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Check:
 
 
 def check_java(environment: Mapping[str, str]) -> Check:
-    """The Java that Spark would start: JAVA_HOME first, then PATH."""
-    home = environment.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java", path=environment.get("PATH"))
-    if java is None:
-        return Check("java", "red", "no java on PATH, and JAVA_HOME is not set", _JAVA_REMEDY)
-    try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
-    except OSError as error:
-        return Check("java", "red", f"{java} does not start: {error.strerror}", f"unset JAVA_HOME, or {_JAVA_REMEDY} and set it to that")
-    except subprocess.TimeoutExpired:
-        return Check("java", "red", f"{java} -version does not end", _JAVA_REMEDY)
-    named = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', answer.stderr + answer.stdout)
-    if named is None:
-        return Check("java", "red", f"{java} does not say its version (exit code {answer.returncode})", _JAVA_REMEDY)
-    source = f"{java}{' (from JAVA_HOME)' if home else ''}"
-    if int(named[2]) < JAVA:
-        change = " and set JAVA_HOME to it" if home else ""
-        return Check("java", "red", f"Java {named[1]} at {source} is too old for Spark", _JAVA_REMEDY + change)
-    return Check("java", "ok", f"Java {named[1]} at {source}")
+    """The Java that Spark would start."""
+    java = java_in(environment)
+    return Check("java", "ok" if java.remedy is None else "red", java.found, java.remedy)
 
 
 def check_network() -> Check:

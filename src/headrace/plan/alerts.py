@@ -82,7 +82,7 @@ class Alert:
         try:
             return ast.parse(self.condition, mode="eval").body
         except (SyntaxError, ValueError) as error:
-            raise self._refused(str(error)) from error
+            raise self._refused("it cannot be read") from error
 
     def _check(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name) and node.id not in FACTS:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headrace.core.columns.schema import declared as declared_columns
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 from headrace.core.where import caller
 from headrace.plan.expressions import Typed
 from headrace.plan.source_time import EventTime
@@ -422,7 +423,7 @@ def column(node: Node, name: str, role: str) -> pa.Field:
     if name not in node.columns.names:
         raise PlanError(
             f"{role} {name!r}: {node.name!r} has no such column",
-            hint=f"columns: {', '.join(node.columns.names)}",
+            hint=choices(name, node.columns.names, "columns"),
             where=caller() or node.where,
         )
     return node.columns.field(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import re
 import socket
 import threading
@@ -33,7 +34,7 @@ from headrace.serve.http.problems import Problem, problem_of
 from headrace.serve.http.security import Dispatch, Security
 from headrace.serve.http.tokens import Tokens, tokens_in
 from headrace.serve.otlp import exported
-from headrace.serve.pauses import collect_once, keep_what_is_there, short_turns
+from headrace.serve.pauses import collect_once, keep_what_is_there, let_go, short_turns
 from headrace.serve.views.hub import Hub
 from headrace.serve.views.sql import SqlLimits
 
@@ -118,11 +119,23 @@ class _HubServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, hub: Hub, announce: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)
         self._hub, self._announce = hub, announce
+        self.refused: OSError | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        logger = logging.getLogger("uvicorn.error")
+        logger.addFilter(self._said_later)
+        try:
+            await super().startup(sockets)
+        finally:
+            logger.removeFilter(self._said_later)
         if self.started:
             self._announce()
+
+    def _said_later(self, record: logging.LogRecord) -> bool:
+        """Keep from the log why an address cannot be used: the error that follows has the reason."""
+        if isinstance(record.msg, OSError):
+            self.refused = record.msg
+        return not isinstance(record.msg, OSError)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._hub.close()
@@ -169,7 +182,7 @@ class Server:
         except SystemExit as error:
             if server.started:
                 raise
-            raise self._unserved() from error
+            raise self._unserved(server) from error
 
     @contextmanager
     def background(self) -> Iterator[None]:
@@ -181,15 +194,16 @@ class Server:
             try:
                 while not server.started:
                     if not thread.is_alive():
-                        raise self._unserved()
+                        raise self._unserved(server)
                     time.sleep(0.01)
                 yield
             finally:
                 server.should_exit = True
                 thread.join()
 
-    def _unserved(self) -> ConnectorError:
-        return ConnectorError(f"{self.url} cannot be served", hint="is the port taken? choose another with --port")
+    def _unserved(self, server: _HubServer) -> ConnectorError:
+        reason = f": {server.refused.strerror}" if server.refused is not None else ""
+        return ConnectorError(f"{self.url} cannot be served{reason}", hint="is the port taken? choose another with --port")
 
     def _config(self) -> uvicorn.Config:
         settings = self._settings
@@ -228,6 +242,8 @@ class Server:
             await self.hub.stop()
             self._log.close()
             self._lock.release()
+            if self._serves_only:
+                let_go()
 
 
 async def _told(request: Request, error: Exception) -> Response:

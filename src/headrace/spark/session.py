@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import JobError
 from headrace.core.settings import Settings
+from headrace.spark.java import java_in
 from headrace.spark.workers.quick_start import WORKERS, java_options, local_options, set_python
 
 _PATIENCE = 30
@@ -88,6 +89,9 @@ def session(
             gateway = launch_gateway(conf, process)  # type: ignore[no-untyped-call]
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except PySparkRuntimeError as error:
+        java = java_in(os.environ)
+        if java.remedy is not None:
+            raise JobError(f"Spark did not start: {java.found}", hint=java.remedy) from error
         raise JobError(
             f"Spark did not start on {settings.master}: {error}",
             why=f"its own words are in {output}" if output else None,

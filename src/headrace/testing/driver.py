@@ -19,6 +19,8 @@ from headrace.core.columns.moments import microseconds_of
 from headrace.core.counts import counts
 from headrace.core.durations import LONGEST, Duration, microseconds
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
+from headrace.core.where import says_where
 from headrace.engine.accounting import Accounting
 from headrace.engine.evolution.snapshots import with_snapshots
 from headrace.engine.hot_keys import HotKey, hottest
@@ -48,11 +50,23 @@ class TestDriver:
 
     Each `send` and each `send_all` is one epoch. `advance` moves event time in every stream. `starts_at` sets the wall clock, which then
     moves only by `wait` and `advance`. Without it the clock follows the latest record: no record is too far in the future, and a stream is
-    idle when records of another are `idle` further.
+    idle when records of another are `idle` further. `shards` and `partitions` are how many parts the keys, and each stream, have.
+
+    >>> import tempfile
+    >>> import headrace as hr
+    >>> app = hr.App("pageviews", home=tempfile.mkdtemp())
+    >>> views = app.stream("views", "url string, at timestamp", time="at", watermark=hr.bounded("30 seconds"))
+    >>> app.view("per_minute", views.window(hr.tumbling("1 minute"), by="url").agg(views="count(*)"))
+    >>> with hr.TestDriver(app) as driver:
+    ...     driver.send("views", [{"url": "/", "at": "2026-01-01T12:00:01Z"}, {"url": "/", "at": "2026-01-01T12:00:59Z"}])
+    ...     driver.advance("2026-01-01T12:01:00Z")
+    ...     [row["views"] for row in driver.rows("per_minute")]
+    [2]
     """
 
     __test__ = False  # pytest takes classes of this name for tests
 
+    @says_where
     def __init__(
         self, app: Declaration, *, shards: int = 2, partitions: int | Mapping[str, int] = 1, starts_at: Moment | None = None
     ) -> None:
@@ -166,7 +180,7 @@ class TestDriver:
         """The rows of a view, or of what a sink would write: in the order of their keys, or facts in the order of arrival. No server is
         asked."""
         if name not in self._held:
-            raise PlanError(f"there is no view {name!r}, and no sink", hint=f"views and sinks: {', '.join(self._held)}")
+            raise PlanError(f"there is no view {name!r}, and no sink", hint=choices(name, self._held, "views and sinks"))
         return [row for _, row in sorted(self._held[name].items(), key=lambda item: [_place(part) for part in item[0]])]
 
     def late(self, stream: str) -> list[Row]:
@@ -261,7 +275,7 @@ class TestDriver:
 
     def _source(self, name: str) -> Source:
         if name not in self._sources:
-            raise PlanError(f"there is no stream {name!r}", hint=f"streams: {', '.join(self._sources)}")
+            raise PlanError(f"there is no stream {name!r}", hint=choices(name, self._sources, "streams"))
         return self._sources[name]
 
 
@@ -279,7 +293,7 @@ def _refuse_counts(shards: object, partitions: object, streams: Sequence[str]) -
         numbers = {"shards": shards, **{f"partitions of {name!r}": count for name, count in partitions.items()}}
         unknown = next((name for name in partitions if name not in streams), None)
         if unknown is not None:
-            raise PlanError(f"partitions= names {unknown!r}, which is not a stream", hint=f"streams: {', '.join(streams)}")
+            raise PlanError(f"partitions= names {unknown!r}, which is not a stream", hint=choices(unknown, streams, "streams"))
     for name, number in numbers.items():
         if not counts(number):
             raise PlanError(f"{name} is {number!r}", why="records would have no place to go", hint="give a whole number above zero")

@@ -12,6 +12,7 @@ from headrace.core.columns.moments import shown
 from headrace.core.columns.schema import declared
 from headrace.core.columns.values import UNFIT, column_of, fitted
 from headrace.core.errors import SchemaError
+from headrace.core.nearest import nearest
 from headrace.plan.nodes import Source
 
 
@@ -50,7 +51,8 @@ def _of_table(source: Source, table: pa.Table) -> list[pa.Array]:
 def _refuse_unknown(source: Source, names: Iterable[str]) -> None:
     unknown = next((name for name in names if name not in source.columns.names), None)
     if unknown is not None:
-        raise ValueError(f"it has no column {unknown!r}")
+        near = nearest(unknown, source.columns.names)
+        raise ValueError(f"it has no column {unknown!r}" + (f"; did you mean {near!r}?" if near else ""))
 
 
 def _filled(source: Source, columns: list[pa.Array]) -> list[pa.Array]:

@@ -120,7 +120,7 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("retries=-1", "0 or more", lambda s: s.orders.lookup(rows_of, on="id", returns="tier int", retries=-1)),
     ("lookup of 'clicks.table', whose results change", ".to_stream()", lambda s: s.prices.lookup(rows_of, on="page", returns="tier int")),
     ("is declared by another app", "declare the topic", lambda s: s.orders.join(Shop().prices, on="product")),
-    ("which is neither a stream nor a table", ".agg", lambda s: s.orders.join_within("clicks", on="product", within="1s")),  # type: ignore[arg-type]
+    ("which is neither a stream nor a table", "app.stream(", lambda s: s.orders.join_within("clicks", on="product", within="1s")),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 

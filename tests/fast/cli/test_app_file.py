@@ -67,3 +67,33 @@ def test_accounting_of_a_job_that_never_ran_is_an_error(headrace, tmp_path):
     answer = headrace("accounting", "pageviews")
     assert answer.code == 1
     assert "there is no job 'pageviews'" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("line", "fact", "hint"),
+    [
+        ("views.groupBy('url')", "raises AttributeError: a Stream has no groupBy: write group(", "headrace --debug"),
+        ("views.windw('url')", "raises AttributeError: 'Stream' object has no attribute 'windw'", "did you mean 'window'?"),
+        ("hr.tumblng('1 minute')", "raises AttributeError: module 'headrace' has no attribute 'tumblng'", "did you mean 'tumbling'?"),
+        ("import no_such_module", "raises ModuleNotFoundError: No module named 'no_such_module'", "install it for"),
+        ("import json; json.loads('x')", "raises JSONDecodeError: Expecting value", "headrace --debug"),
+        ("app.view('second'", "raises SyntaxError: '(' was never closed: app.view('second'", "headrace --debug"),
+        ("hr.bounded('1s', idl='1m')", "bounded(...) has no option 'idl'", "did you mean 'idle'?"),
+    ],
+)
+def test_what_an_app_file_raises_is_told_with_its_line_and_without_a_traceback(headrace, file, line, fact, hint):
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:7], line]))
+    answer = headrace("explain", file)
+    assert (answer.code, "Traceback" in answer.err) == (1, False)
+    assert fact in answer.err
+    assert hint in answer.err
+    assert f"where: {file}:8" in answer.err
+
+
+def test_a_home_that_cannot_be_a_directory_is_an_error(headrace, tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    answer = headrace("topics", "create", "clicks", "--home", tmp_path / "taken")
+    assert answer.code == 1
+    assert "cannot be a directory: File exists" in answer.err
+    assert "name another home" in answer.err

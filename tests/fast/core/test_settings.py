@@ -114,6 +114,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_key_and_line(project):
     with pytest.raises(SettingsError) as refusal:
         load_settings(environment={})
     assert refusal.value.fact == "master = 3 is not a text"
+    assert refusal.value.hint == "write it in quotes"
     assert refusal.value.where == f"{file}, line 2"
 
 

@@ -34,8 +34,7 @@ def backtest(
 ) -> None:
     """Run an app over the records in its streams, in this process, and judge its alerts. Nothing is written.
 
-    Says how many alerts there would be, their precision and recall against --labels, and which are new or gone against those that the
-    running version has written.
+    Says how many alerts there would be, their precision and recall against --labels, and which are new or gone against the running job.
     """
     from headrace.core.clock import to_microseconds
     from headrace.core.errors import SettingsError

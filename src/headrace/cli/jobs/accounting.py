@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from headrace.cli import render
+from headrace.cli.job_argument import no_job
 from headrace.cli.places import Home, log_at
 
 
@@ -28,7 +29,7 @@ def accounting(
     directory = JobDirectory(load_settings(home=home).home, app)
     record = directory.record()
     if record is None:
-        raise JobError(f"there is no job {app!r} in {directory.path.parent}", hint="run it first (headrace run app.py), or name its --home")
+        raise no_job(directory)
     log = log_at(home)
     found = JobAccounting(log, app, record, directory.accounting)
     if by_state:

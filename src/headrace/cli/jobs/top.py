@@ -29,8 +29,7 @@ def top(
     every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two updates.")] = 1.0,
     as_json: render.Json = False,
 ) -> None:
-    """Every job of a home and its steps, live: rates, lag, watermark and what holds it back, state. Without a terminal, one update as
-    text."""
+    """Every job of a home and its steps, live: rates, lag, watermark and what holds it back, state. Without a terminal, once as text."""
     import sys
     import time
 

@@ -54,6 +54,7 @@ def _tell_row(app: str, place: JobDirectory, view: str | None, key: str, *, as_j
 
     from headrace.cli.app_file import app_in
     from headrace.core.errors import PlanError
+    from headrace.core.nearest import choices
     from headrace.ops.why.keys import parsed_key
     from headrace.ops.why.row import story_of
 
@@ -63,7 +64,7 @@ def _tell_row(app: str, place: JobDirectory, view: str | None, key: str, *, as_j
     plan = app_in(app).plan()
     output = next((output for output in plan.outputs if output.name == view), None)
     if output is None:
-        raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(output.name for output in plan.outputs)}")
+        raise PlanError(f"there is no view {view!r}", hint=choices(view, [output.name for output in plan.outputs], "views"))
     story = story_of(plan, view, parsed_key(view, output.folds_by, output.node.columns, key), place, log)
     if render.for_programs(as_json):
         render.record({"view": view, "rows": story.rows, "replayed": story.replayed, "exact": story.exact, "begins": story.begins})

@@ -24,8 +24,7 @@ def serve(
 ) -> None:
     """Serve the views of a home over HTTP: read, query and subscribe. Ctrl-C or SIGTERM stops it.
 
-    Prints the address of the page with a token that may read; --operate prints the one that may do everything. Tokens are in
-    serve/tokens.json of the home; each role has its own.
+    Prints the address of the page with the token that may read, or with --operate everything. Tokens are in serve/tokens.json of the home.
     """
     from headrace.core.settings import follow_log_level, load_settings
     from headrace.ops.alerts.channels import Channels

@@ -12,6 +12,7 @@ from headrace.connectors.lake import LakeTable
 from headrace.connectors.targets import path_of
 from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
+from headrace.core.where import says_where
 
 if TYPE_CHECKING:
     from headrace.connectors.delta.output import DeltaOutput
@@ -36,6 +37,7 @@ class DeltaTarget(LakeTable):
         return f"Delta table {self.directory}"
 
 
+@says_where
 def delta(  # noqa: PLR0913 - one option for each thing a table is declared with
     directory: str | Path, *, key: Names = (), append_only: bool = False, compact_every: int = 100, roll: Duration | None = None,
     history: Duration = "1 day",

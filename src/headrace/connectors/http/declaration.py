@@ -13,6 +13,7 @@ from headrace.connectors.exchange import Service, service
 from headrace.core.durations import Duration, duration
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class HttpService:
         return f"{self.method} {self.service}"
 
 
+@says_where
 def http(
     url: str,
     *,

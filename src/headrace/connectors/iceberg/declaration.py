@@ -13,6 +13,7 @@ from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 
 if TYPE_CHECKING:
     from headrace.connectors.iceberg.output import IcebergOutput
@@ -43,6 +44,7 @@ class IcebergTarget(LakeTable):
         return f"Iceberg table {self.table}"
 
 
+@says_where
 def iceberg(  # noqa: PLR0913 - one option for each thing that may differ
     table: str,
     *,

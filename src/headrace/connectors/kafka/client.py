@@ -73,7 +73,7 @@ def translated(source: KafkaTopic, what: str) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise failure(source, what, str(error.args[0])) from error
+        raise failure(source, what, error.args[0].str()) from error
 
 
 def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answer:
@@ -89,7 +89,7 @@ def patiently(source: KafkaTopic, what: str, ask: Callable[[], Answer]) -> Answe
             admin(source).poll(0)
             cause = error.args[0]
             if source.servers in _refusals or not passing(cause) or time.monotonic() > deadline:
-                raise failure(source, what, str(cause)) from error
+                raise failure(source, what, cause.str()) from error
         time.sleep(_PAUSE)
 
 

@@ -16,8 +16,10 @@ from headrace.core.columns.schema import TIMESTAMP, type_name
 from headrace.core.counts import counts
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
+from headrace.core.nearest import choices
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 from headrace.schema.formats import Format, Json, Plain, format_of
 
 if TYPE_CHECKING:
@@ -148,7 +150,7 @@ class KafkaTopic:
         """The columns of a stream that come from a record's value."""
         for name, option in self.taken.items():
             if name not in columns.names:
-                raise SchemaError(f"{option}={name!r}: there is no such column", hint=f"columns: {', '.join(columns.names)}")
+                raise SchemaError(f"{option}={name!r}: there is no such column", hint=choices(name, columns.names, "columns"))
             kinds = _KINDS[option]
             if columns.field(name).type not in kinds:
                 raise SchemaError(
@@ -158,6 +160,7 @@ class KafkaTopic:
         return pa.schema([column for column in columns if column.name not in self.taken])
 
 
+@says_where
 def kafka(  # noqa: PLR0913 - one option for each thing that may differ
     topic: str,
     *,

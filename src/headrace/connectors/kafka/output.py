@@ -44,7 +44,7 @@ class KafkaOutput:
             admin(target).create_topics([NewTopic(target.topic, tasks, config=kept)], request_timeout=TIMEOUT)[target.topic].result(TIMEOUT)
         except KafkaException as error:
             if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                raise failure(target, "creating", str(error.args[0])) from error
+                raise failure(target, "creating", error.args[0].str()) from error
 
     def write(self, writer: Writer, epoch: int, changes: Changes, dead: DeadLetters) -> bool:
         frame, removed = changes.frame, changes.removed

@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.connectors.targets import AT_ONCE, STAGED, path_of
 from headrace.core.durations import Duration, duration
 from headrace.core.promise import Promise, Takes
+from headrace.core.where import says_where
 
 if TYPE_CHECKING:
     from headrace.connectors.parquet.output import ParquetOutput
@@ -46,6 +47,7 @@ class ParquetFiles:
         return f"Parquet files in {self.directory}"
 
 
+@says_where
 def parquet(directory: str | Path, *, roll: Duration | None = None) -> ParquetFiles:
     """A directory as the target of a sink of facts, exactly once: one Parquet file for each epoch that has any.
 

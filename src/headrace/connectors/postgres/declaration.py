@@ -14,6 +14,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import SettingsError
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class PostgresTable:
         return f"table {self.table} of PostgreSQL"
 
 
+@says_where
 def postgres(  # noqa: PLR0913 - one option for each thing that may differ
     table: str,
     *,

@@ -12,8 +12,10 @@ from headrace.connectors.targets import need_client
 from headrace.core.columns.names import Names, listed
 from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
+from headrace.core.nearest import choices
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 from headrace.plan.joins.remote_lookup import Question
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class RedisKeys:
             raise SchemaError(f"{self} stores one row for each key, and the records have none", hint='name its column: key="..."')
         if self.score is not None:
             if self.score not in columns.names:
-                raise SchemaError(f"score={self.score!r}: there is no such column", hint=f"columns: {', '.join(columns.names)}")
+                raise SchemaError(f"score={self.score!r}: there is no such column", hint=choices(self.score, columns.names, "columns"))
             kind = columns.field(self.score).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 raise SchemaError(f"score={self.score!r} is {kind}", hint="a score is a number")
@@ -104,6 +106,7 @@ class RedisKeys:
         return f"{self.form} {self.name} of Redis"
 
 
+@says_where
 def redis(  # noqa: PLR0913 - one option for each thing that may differ
     name: str,
     *,

@@ -19,6 +19,7 @@ from headrace.core.durations import Duration, duration
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.core.promise import Promise, Takes
 from headrace.core.secret import Secret
+from headrace.core.where import says_where
 
 if TYPE_CHECKING:
     from headrace.connectors.search.output import SearchOutput
@@ -111,6 +112,7 @@ class SearchService:
         return f"index {self.index} of {self.service}"
 
 
+@says_where
 def search(  # noqa: PLR0913 - one option for each thing that may differ
     place: str | Path,
     *,

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.errors import SchemaError
+from headrace.core.nearest import choices
 from headrace.schema.legible import key_text
 
 # OpenSearch accepts names of up to 512 bytes.
@@ -36,7 +37,7 @@ def searched(columns: pa.Schema, fields: Sequence[str] | None) -> tuple[str, ...
         return tuple(column.name for column in columns if pa.types.is_string(column.type))
     for name in fields:
         if name not in columns.names:
-            raise SchemaError(f"fields: there is no column {name!r}", hint=f"columns: {', '.join(columns.names)}")
+            raise SchemaError(f"fields: there is no column {name!r}", hint=choices(name, columns.names, "columns"))
         if not pa.types.is_string(columns.field(name).type):
             raise SchemaError(f"fields: {name!r} is {columns.field(name).type}", hint="words are searched in texts")
     return tuple(fields)

@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 
 from headrace.core.errors import SchemaError
+from headrace.core.nearest import nearest
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 # Microseconds in each unit in which a number may give a timestamp.
@@ -120,7 +121,8 @@ class Ddl:
             self._expect(">")
             return pa.struct(fields)
         if name not in SIMPLE:
-            raise self._wrong(f"{word!r} is not a type")
+            near = nearest(name, [*SIMPLE, "decimal", "array", "map", "struct"])
+            raise self._wrong(f"{word!r} is not a type", (f"did you mean {near!r}? " if near else "") + AS_TEXT)
         if name in ("varchar", "char") and self._peek("("):
             self._arguments()
         return SIMPLE[name]
@@ -168,5 +170,5 @@ class Ddl:
         if self._next < len(self._tokens):
             raise self._wrong(f"{self._tokens[self._next][1]!r} is left over")
 
-    def _wrong(self, what: str) -> SchemaError:
-        return SchemaError(f"cannot read the columns {self._text!r}: {what}", hint=AS_TEXT)
+    def _wrong(self, what: str, hint: str = AS_TEXT) -> SchemaError:
+        return SchemaError(f"cannot read the columns {self._text!r}: {what}", hint=hint)

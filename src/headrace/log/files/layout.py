@@ -16,6 +16,7 @@ from headrace.core.columns.keys import encode_keys, partitions_of
 from headrace.core.columns.schema import TIMESTAMP, declared_type
 from headrace.core.columns.values import UNFIT, fitted
 from headrace.core.errors import SchemaError
+from headrace.core.nearest import choices
 from headrace.log.errors import RecordTooLarge, TimeAhead
 from headrace.log.files import frame as frames
 from headrace.log.files.frame import Frame
@@ -129,7 +130,7 @@ class BatchLayout:
         if unknown:
             raise SchemaError(
                 f"topic {self.topic.name!r} has no column {unknown[0]!r}",
-                hint=f"columns: {', '.join([*self.topic.columns.names, *RESERVED])}",
+                hint=choices(unknown[0], [*self.topic.columns.names, *RESERVED], "columns"),
             )
         return pa.schema([pa.field(name, kinds[name]) for name in names])
 
@@ -187,7 +188,7 @@ class BatchLayout:
             raise SchemaError(
                 f"topic {self.topic.name!r} has no column {unknown[0]!r}",
                 why="nothing was written",
-                hint=f"columns: {', '.join(self.topic.columns.names)}",
+                hint=choices(unknown[0], self.topic.columns.names, "columns"),
             )
 
     def _optional(self, name: str) -> bool:

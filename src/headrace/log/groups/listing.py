@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.core.clock import to_datetime
+from headrace.core.nearest import choices
 from headrace.log.consumer import Place, place_of
 from headrace.log.errors import GroupInUse, UnknownGroup, UnknownTopic
 from headrace.log.files.cursor import Cursor, ReadLimits, max_event_time
@@ -87,7 +88,7 @@ def _known(storage: Storage, name: str) -> Group:
     group = storage.group(name)
     if not group.exists and not storage.offsets.of(name):
         names = storage.group_names()
-        raise UnknownGroup(f"there is no group {name!r}", hint=f"groups here: {', '.join(names) or 'none'}")
+        raise UnknownGroup(f"there is no group {name!r}", hint=choices(name, names, "groups here"))
     return group
 
 

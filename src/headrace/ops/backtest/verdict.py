@@ -11,6 +11,7 @@ import polars as pl
 from headrace.core.clock import to_datetime
 from headrace.core.columns.schema import type_name
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 from headrace.log import Log
 from headrace.log.errors import UnknownTopic
 from headrace.operators.expressions.dtypes import dtype
@@ -57,10 +58,8 @@ def labeled(made: Rerun, labels: pl.DataFrame, on: Sequence[str]) -> Labeled:
     shared = tuple(on) or tuple(name for name in labels.columns if labels.schema[name] == made.rows.schema.get(name))
     for name in shared:
         if name not in labels.columns or name not in made.rows.columns:
-            where = "the labels" if name not in labels.columns else "the output"
-            raise PlanError(
-                f"--on names {name!r}, which is not a column of {where}", hint=f"columns of the labels: {', '.join(labels.columns)}"
-            )
+            where, there = ("the labels", labels) if name not in labels.columns else ("the output", made.rows)
+            raise PlanError(f"--on names {name!r}, which is not a column of {where}", hint=choices(name, there.columns, "columns there"))
         if labels.schema[name] != made.rows.schema[name]:
             raise PlanError(
                 f"column {name!r} of the labels cannot be read as {type_name(made.columns.field(name).type)}, its type in the output",
@@ -101,7 +100,7 @@ def _refuse_columns(names: Sequence[str], made: Rerun, running: pl.DataFrame) ->
     """Raise if alerts cannot be compared by some columns."""
     unknown = next((name for name in names if name not in made.rows.columns), None)
     if unknown is not None:
-        raise PlanError(f"--by names {unknown!r}, which is not a column of the output", hint=f"columns: {', '.join(made.rows.columns)}")
+        raise PlanError(f"--by names {unknown!r}, which is not a column of the output", hint=choices(unknown, made.rows.columns, "columns"))
     missing = next((name for name in names if name not in running.columns), None)
     if missing is not None or not names:
         fact = "no column" if missing is None else f"no column {missing!r}"

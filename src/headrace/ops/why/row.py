@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.errors import JobError, PlanError
+from headrace.core.nearest import choices
 from headrace.engine.accounting import ENDS, Accounting
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.engine.program.compiler import compiled
@@ -90,7 +91,7 @@ def story_of(plan: Plan, view: str, wanted: Mapping[str, pa.Scalar], place: JobD
     output = next((output for output in plan.views if output.name == view), None)
     reached = place.committed_plan()
     if output is None:
-        raise PlanError(f"there is no view {view!r}", hint=f"views: {', '.join(one.name for one in plan.views)}")
+        raise PlanError(f"there is no view {view!r}", hint=choices(view, [one.name for one in plan.views], "views"))
     if reached is None:
         raise JobError(f"job {place.name!r} has finished no epoch", hint="headrace why shows what it waits for")
     alone = replace(plan, outputs=(output,), alerts=())

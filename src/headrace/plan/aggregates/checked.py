@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headrace.core.columns.schema import data_type
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 from headrace.plan.aggregates.nodes import TypedCall
 from headrace.plan.aggregates.rules import RULES, SAME_AS, Given
 from headrace.plan.aggregates.user_aggregate import Aggregate
@@ -59,9 +60,8 @@ def _call(call: AggregateCall, columns: pa.Schema, own: Mapping[str, Aggregate],
     rule = RULES["own" if given.own is not None else function] if given.own is not None or function in RULES else None
     if rule is None:
         known = sorted({*RULES, *SAME_AS, *own} - {"own", "count_distinct"})
-        raise PlanError(
-            f"{call.name}: {call.function} is not an aggregate Headrace computes", hint=f"known: {', '.join(known)}", where=where
-        )
+        hint = choices(call.function, known, "aggregates")
+        raise PlanError(f"{call.name}: {call.function} is not an aggregate Headrace computes", hint=hint, where=where)
     ruled = rule(given)
     made = TypedCall(ruled.function, "", ruled.arguments, condition, ruled.type, ruled.options, given.own, call.name)
     # By what it computes: the columns of its state identify it, whatever its name and its place.

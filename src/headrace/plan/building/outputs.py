@@ -19,7 +19,7 @@ def view(after: StepPlace, name: str, key: Names) -> View:
         raise after.refused(
             f"view {name!r}: nothing tells the records of {after.node.name!r} apart",
             why="a view has one row per key",
-            hint=told_apart(after.node) if after.node.changes else 'make it a table first: stream.to_table(key="...")',
+            hint=told_apart(after.node) if after.node.changes else 'give it key="...": the view then has the latest record of each key',
         )
     for part in keys:
         column(after.node, part, f"key of view {name!r}")

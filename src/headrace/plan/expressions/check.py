@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from headrace.core.errors import PlanError
+from headrace.core.nearest import nearest
 from headrace.plan.expressions import kinds
 from headrace.plan.expressions.aggregate_names import AGGREGATES
 from headrace.plan.expressions.expression import Expression
@@ -29,7 +30,7 @@ from headrace.plan.expressions.syntax.nodes import (
     NamedArgument,
     SyntaxNode,
 )
-from headrace.plan.expressions.syntax.problems import nearest, unknown_name
+from headrace.plan.expressions.syntax.problems import unknown_name
 from headrace.plan.expressions.terms import Apply, Constant, Field, SparkTerm, Term
 from headrace.plan.expressions.unfused import UNFUSED
 

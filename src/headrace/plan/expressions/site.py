@@ -84,7 +84,7 @@ class Site:
         if any(term.kind is None or kinds.nested(term.kind) for term in terms):
             return LeftToSpark(f"{self.name} of nested values is evaluated by Spark")
         types = ", ".join(kinds.named(term.kind) for term in terms if term.kind is not None)
-        return self.refuse(f"{self.name} has no common type for {types}")
+        return self.refuse(f"{self.name} has no common type for {types}", "convert one of them: cast(... as double), to_timestamp('...')")
 
     def refuse(self, what: str, hint: str | None = None) -> PlanError:
         return type_error(self.text, self.node.span, what, self.where, hint)

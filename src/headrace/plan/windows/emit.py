@@ -8,6 +8,7 @@ from datetime import timedelta
 from headrace.core.counts import counts
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 
 DISCARDING, ACCUMULATING, RETRACTING = "discarding", "accumulating", "retracting"
 MODES = (DISCARDING, ACCUMULATING, RETRACTING)
@@ -33,7 +34,7 @@ class Emit:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise PlanError(f"mode={self.mode!r} is not known", hint=f"one of {', '.join(MODES)}")
+            raise PlanError(f"mode={self.mode!r} is not known", hint=choices(self.mode, MODES, "modes"))
         for name, length in (("early", self.early), ("late", self.late or None), ("until", self.until or None)):
             if length is not None and length <= _NOTHING:
                 raise PlanError(f"{name}={spelled(length)} is not a time", hint="give a duration above zero")

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from headrace.core.columns.schema import type_name
+from headrace.core.nearest import choices
 from headrace.operators.expressions.dtypes import dtype
 from headrace.schema.values import Reader, text_reader
 from headrace.serve.http.numbers import digits
@@ -127,7 +128,7 @@ def _condition(name: str, text: str, columns: pa.Schema) -> Condition:
     if not dot or operator not in OPERATORS:
         column, operator = name, "eq"
     if column not in columns.names:
-        raise Problem(400, f"there is no column {column!r}", hint=f"columns: {', '.join(columns.names)}")
+        raise Problem(400, f"there is no column {column!r}", hint=choices(column, columns.names, "columns"))
     kind = columns.field(column).type
     if operator == "null":
         if text not in ("true", "false"):
@@ -147,7 +148,7 @@ def _condition(name: str, text: str, columns: pa.Schema) -> Condition:
 def _direction(part: str, columns: pa.Schema) -> tuple[str, bool]:
     name, down = (part[1:], True) if part.startswith("-") else (part, False)
     if name not in columns.names:
-        raise Problem(400, f"there is no column {name!r} to order by", hint=f"columns: {', '.join(columns.names)}")
+        raise Problem(400, f"there is no column {name!r} to order by", hint=choices(name, columns.names, "columns"))
     if pa.types.is_nested(columns.field(name).type):
         raise Problem(400, f"column {name!r} is {type_name(columns.field(name).type)}, which has no order")
     return name, down

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from headrace.checkpoint.journal import COMMITS, entry
 from headrace.core.errors import HeadraceError
+from headrace.core.nearest import choices
 from headrace.engine.planning.epoch_plan import EpochPlan
 from headrace.jobs.directory import JobDirectory
 from headrace.log import Log
 from headrace.log.errors import OffsetOutOfRange, UnknownTopic
+from headrace.serve.http.problems import Problem
 from headrace.serve.views.catalog import Catalog, ServedView
 from headrace.serve.views.followed import Followed
 from headrace.serve.views.memory import give_back
@@ -76,12 +78,13 @@ class Follower:
         """How many rows each view has that is ready."""
         return {followed.view.name: followed.table.rows for followed in self.views() if followed.ready}
 
-    def snapshot(self, name: str) -> TableSnapshot | None:
-        """A view's rows for SQL, whose names ignore case; None if there is none."""
-        for followed in self.views():
-            if followed.view.name.lower() == name.lower() and followed.ready:
+    def snapshot(self, name: str) -> TableSnapshot:
+        """A view's rows for SQL, whose names ignore case."""
+        ready = [followed for followed in self.views() if followed.ready]
+        for followed in ready:
+            if followed.view.name.lower() == name.lower():
                 return followed.table.snapshot()
-        return None
+        raise Problem(404, f"there is no view {name!r}", hint=choices(name, [followed.view.name for followed in ready], "views"))
 
     def progress(self, app: str) -> JobProgress:
         return self._jobs.get(app, JobProgress())

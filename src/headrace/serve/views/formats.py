@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 import pyarrow as pa
 
+from headrace.core.nearest import choices
 from headrace.schema.legible import as_json, moment_text
 from headrace.serve.http.problems import Problem
 
@@ -50,7 +51,7 @@ def accepted(accept: str | None, name: str | None = None) -> ResponseFormat:
     """The format that a request asks for, by `?format=` or by its Accept header."""
     if name is not None:
         if name not in _NAMES:
-            raise Problem(406, f"format={name!r} is not known", hint=f"one of {', '.join(_NAMES)}")
+            raise Problem(406, f"format={name!r} is not known", hint=choices(name, _NAMES, "formats"))
         return ResponseFormat(_NAMES[name])
     if accept is None or accept == "*/*":
         return ResponseFormat(JSON)

@@ -55,7 +55,7 @@ class SqlResult:
     epochs: Mapping[str, int]
 
 
-def run_sql(text: str, find: Callable[[str], TableSnapshot | None], limits: SqlLimits) -> SqlResult:
+def run_sql(text: str, find: Callable[[str], TableSnapshot], limits: SqlLimits) -> SqlResult:
     """Answer a query; `find` returns a view by its name."""
     tree = checked(text)
     snapshots = _snapshots(tree, find)
@@ -93,13 +93,19 @@ def _allowed(text: str) -> exp.Query:
     try:
         trees = [tree for tree in sqlglot.parse(text, dialect="duckdb") if tree is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise Problem(400, f"this is not SQL: {str(error).splitlines()[0]}") from error
+        raise Problem(400, f"this is not SQL{_place(error)}", hint="SELECT … FROM view") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise Problem(400, "only one SELECT is answered", hint="SELECT … FROM view")
     tree = trees[0]
     for node in tree.find_all(exp.Expression):
         _refuse(node)
     return tree
+
+
+def _place(error: Exception) -> str:
+    """Where the parser stopped; its own words name its classes."""
+    found = error.errors[0] if isinstance(error, sqlglot.errors.ParseError) and error.errors else {}
+    return f", line {found['line']}, near {found['highlight']!r}" if found.get("highlight") else ""
 
 
 def _refuse(node: exp.Expression) -> None:
@@ -117,14 +123,12 @@ def _refuse(node: exp.Expression) -> None:
         raise Problem(400, f"{type(node).__name__.lower()!r} is not part of a SELECT that is answered")
 
 
-def _snapshots(tree: exp.Query, find: Callable[[str], TableSnapshot | None]) -> dict[str, TableSnapshot]:
+def _snapshots(tree: exp.Query, find: Callable[[str], TableSnapshot]) -> dict[str, TableSnapshot]:
     """The views that a query reads, each once however it is spelled."""
     tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     found = dict[str, TableSnapshot]()
     for name in dict.fromkeys(table.name for table in tables if not _defined(table)):
         snapshot = find(name)
-        if snapshot is None:
-            raise Problem(404, f"there is no view {name!r}", hint="GET /api/v1/views lists them")
         found[snapshot.view.name] = snapshot
     return found
 
@@ -193,7 +197,8 @@ def _problem(error: Exception, limits: SqlLimits) -> Problem:
         return Problem(408, f"the query took longer than {limits.seconds:g} seconds")
     if isinstance(error, duckdb.OutOfMemoryException) or text.startswith("Out of Memory Error"):
         return Problem(413, f"the query needs more than {limits.memory} of memory")
-    return Problem(400, text)
+    near = next((line for line in str(error).splitlines() if line.startswith(("Candidate ", "Did you mean"))), None)
+    return Problem(400, text, hint=near)
 
 
 def _refuse_intervals(schema: pa.Schema) -> None:

@@ -237,6 +237,8 @@ class Grammar(TokenReader):
         self.take()
         if name == "count" and self.accept("*", ")"):
             return self._chosen(FunctionCall(self.since(start), name, ()))
+        if self.token.says("*") and self.after().says(")"):
+            raise self.wrong(f"count(*) counts records, and {name}(*) is not known")
         distinct = self.accept("distinct")
         arguments = () if self.accept(")") else tuple(self._closed_list(named=name == "struct"))
         if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], ColumnName):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from headrace.core.errors import PlanError
+from headrace.core.nearest import choices
 from headrace.plan.expressions.syntax.nodes import Span
 
 
@@ -39,21 +39,7 @@ def type_error(text: str, span: Span, what: str, where: str | None, hint: str | 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> tuple[str, str]:
     """The fact and the hint for an unknown name."""
-    names = list(known)
-    near = nearest(name, names)
-    there = ", ".join(names) or "none"
-    return f"there is no {kind} {name!r}", (f"did you mean {near!r}? " if near else "") + f"{kind}s there: {there}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to `name`, if any is similar.
-
-    >>> nearest("amuont", ["user", "amount"])
-    'amount'
-    """
-    by_lower = {other.lower(): other for other in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[close[0]] if close else None
+    return f"there is no {kind} {name!r}", choices(name, known, f"{kind}s there")
 
 
 def _indented(block: str) -> str:
