@@ -1,11 +1,17 @@
 """SQL over views: right, bounded, and nothing but views can be reached."""
 
+import os
+from pathlib import Path
+
+import polars as pl
 import pytest
 import sqlglot
 
 from headrace.serve.http.problems import Problem
-from headrace.serve.views.sql import SqlLimits, checked
+from headrace.serve.views.shared_runs import SharedRuns
+from headrace.serve.views.sql import checked
 from headrace.serve.views.sql_functions import NAMES, NODES
+from headrace.serve.views.sql_processes import SqlLimits, SqlProcesses
 from tests.support.http_attacks import PATHS
 from tests.support.sql_attacks import ESCAPES
 
@@ -68,6 +74,45 @@ def test_a_query_that_takes_too_long_is_ended(client):
     assert answer.status_code == 408
 
 
+def test_a_query_that_cannot_be_interrupted_or_takes_memory_that_is_not_counted_ends_and_others_are_answered():
+    # Quadratic in time, and quadratic in memory.
+    long = "select levenshtein(repeat('a', 100000), repeat('b', 100000))"
+    large = "select damerau_levenshtein(repeat('a', 60000), repeat('b', 60000))"
+    for text, limits, status in ((long, SqlLimits(seconds=0.5), 408), (large, SqlLimits(process=10**9), 413)):
+        queries = SqlProcesses(limits)
+        try:
+            with pytest.raises(Problem) as refused:
+                queries.run(text, _no_view)
+            assert refused.value.status == status
+            assert queries.run("select 1 as n", _no_view).table.to_pylist() == [{"n": 1}]
+        finally:
+            queries.close()
+
+
+def test_modules_of_the_working_directory_and_secrets_of_the_environment_are_not_where_sql_is_answered(client, tmp_path, monkeypatch):
+    (tmp_path / "duckdb.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("API_TOKEN", "c4nary5ecret")
+    assert query(client, "select count(*) n from totals").json()["rows"] == [{"n": 19}]
+    children = [Path(f"/proc/{pid}") for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    (child,) = (child for child in children if b"sql_worker" in (child / "cmdline").read_bytes())
+    assert b"API_TOKEN" not in (child / "environ").read_bytes()
+
+
+def test_the_text_of_a_query_is_not_logged(client, caplog):
+    assert query(client, "create secret s (type s3, secret 'c4nary5ecret')").status_code == 400
+    assert "c4nary5ecret" not in caplog.text
+
+
+def test_rows_are_shared_as_long_as_their_run_is_there():
+    runs, rows = SharedRuns(), pl.DataFrame({"n": [1]})
+    first = runs.of(0, rows).descriptor
+    assert runs.of(0, rows).descriptor == first
+    runs.keep([1])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(first)
+
+
 def test_a_result_that_is_too_long_is_cut_and_says_so(client):
     answer = query(client, "select a.url from totals a, totals b, totals c").json()
     assert (len(answer["rows"]), answer["complete"]) == (1_000, False)
@@ -128,3 +173,7 @@ def _allowed(call):
     except Problem:
         return False
     return True
+
+
+def _no_view(name):
+    return None
