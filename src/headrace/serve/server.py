@@ -35,7 +35,7 @@ from headrace.serve.http.tokens import Tokens, tokens_in
 from headrace.serve.otlp import exported
 from headrace.serve.pauses import collect_once, keep_what_is_there, short_turns
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.sql_processes import SqlLimits
+from headrace.serve.views.sql_limits import SqlLimits
 
 DIRECTORY = "serve"
 _PORT = re.compile(r":\d+$")

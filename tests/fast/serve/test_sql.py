@@ -11,7 +11,8 @@ from headrace.serve.http.problems import Problem
 from headrace.serve.views.shared_runs import SharedRuns
 from headrace.serve.views.sql import checked
 from headrace.serve.views.sql_functions import NAMES, NODES
-from headrace.serve.views.sql_processes import SqlLimits, SqlProcesses
+from headrace.serve.views.sql_limits import SqlLimits
+from headrace.serve.views.sql_processes import SqlProcesses
 from tests.support.http_attacks import PATHS
 from tests.support.sql_attacks import ESCAPES
 

@@ -20,7 +20,8 @@ def query(
     from headrace.core.settings import load_settings
     from headrace.serve.http.problems import Problem
     from headrace.serve.views.follower import Follower
-    from headrace.serve.views.sql_processes import SqlLimits, SqlProcesses
+    from headrace.serve.views.sql_limits import SqlLimits
+    from headrace.serve.views.sql_processes import SqlProcesses
 
     follower = Follower(log_at(home), load_settings(home=home).home, None)
     follower.step()

@@ -28,7 +28,8 @@ from headrace.serve.http.topic_routes import TopicRoutes
 from headrace.serve.http.view_routes import ViewRoutes
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.sql_processes import SqlLimits, SqlProcesses
+from headrace.serve.views.sql_limits import SqlLimits
+from headrace.serve.views.sql_processes import SqlProcesses
 
 Handler = Callable[[Request], Awaitable[Response]]
 _QUERIES = 2

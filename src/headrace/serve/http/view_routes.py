@@ -123,6 +123,8 @@ class ViewRoutes:
         query = _query(request, followed)
         place = request.headers.get("last-event-id") or request.query_params.get("since")
         check_place(place)
+        if request.method == "HEAD":
+            return Response(headers={"Cache-Control": "no-store"}, media_type=EVENTS)
         _admit(hub)
         return StreamingResponse(self._stream(followed.view.name, query, place), media_type=EVENTS, headers={"Cache-Control": "no-store"})
 

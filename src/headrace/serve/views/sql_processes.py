@@ -21,27 +21,13 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.serve.http.problems import Problem
-from headrace.serve.views import sql_worker
 from headrace.serve.views.sql import SqlQuestion, question_of
-from headrace.serve.views.sql_worker import FILES_AT_ONCE, GRACE, TOO_LONG
+from headrace.serve.views.sql_limits import FILES_AT_ONCE, GRACE, TOO_LONG, SqlLimits
 from headrace.serve.views.table import TableSnapshot
 
+_WORKER = "headrace.serve.views.sql_worker"
 # Seconds after which a process that was not ended by the system is ended by the server.
 _LOST = 10.0
-
-
-@dataclass(frozen=True)
-class SqlLimits:
-    """The limits of one query."""
-
-    seconds: float = 10.0
-    rows: int = 100_000
-    memory: str = "1GB"
-    process: int = 2 * 1024**3
-    """Bytes that the process may take for all: DuckDB does not count the texts and lists that its functions make."""
-    answer: int = 256 * 1024 * 1024
-    """Bytes of the rows."""
-    threads: int = 2
 
 
 @dataclass(frozen=True)
@@ -116,7 +102,7 @@ class _Worker:
             # Not in the group of the terminal's processes, all of which Ctrl-C interrupts.
             self._process = subprocess.Popen(
                 # -P: modules in the working directory, such as an app's own, are not those that it imports.
-                [sys.executable, "-P", "-m", sql_worker.__name__, str(other.fileno())],
+                [sys.executable, "-P", "-m", _WORKER, str(other.fileno())],
                 stdin=subprocess.DEVNULL, env=environment, pass_fds=[other.fileno()], start_new_session=True,
             )  # fmt: skip
         self._answers = self._socket.makefile("rb")

@@ -22,12 +22,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from headrace.serve.views.sql_limits import FILES_AT_ONCE, GRACE, TOO_LONG
+
 _PRESENT = "_present"
-# A message passes at most this many files.
-FILES_AT_ONCE = 200
-# Seconds that a query which can be interrupted gets to end after its time.
-GRACE = 1.0
-TOO_LONG = "the query took longer than {:g} seconds"
 _CONFIG = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -191,3 +188,5 @@ def _quoted(name: str) -> str:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]))
+    # Without the end of the interpreter, at which DuckDB's binding reports what it has not released.
+    os._exit(0)
