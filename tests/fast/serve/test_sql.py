@@ -132,6 +132,14 @@ def test_an_interval_is_refused_with_what_to_ask_instead(client):
     assert query(client, spans.format("epoch(span) s")).json()["rows"] == [{"s": 86400.0}]
 
 
+def test_types_that_no_format_has_are_refused_however_deep(client):
+    own = ["'1'::variant", "1::union(a int)", "'POINT(1 1)'::geometry", "'1'::bignum", "struct_pack()", "interval 1 day"]
+    for value in own:
+        for asked in (value, f"[{value}]", f"{{'of': [{value}]}}", f"map {{1: {value}}}"):
+            assert (asked, query(client, f"select {asked} as v").status_code) == (asked, 400)
+    assert query(client, "select '1'::bignum::varchar v").json()["rows"] == [{"v": "1"}]
+
+
 def test_a_mistake_in_a_later_row_is_told_like_one_in_the_first(client):
     many = ", ".join(f"totals t{number}" for number in range(4))
     answer = query(client, f"select cast(case when t0.views = 19 then t0.url else '1' end as int) from {many}")

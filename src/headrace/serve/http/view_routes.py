@@ -28,8 +28,6 @@ from headrace.serve.views.key_reads import Key, KeyReads, key_frame
 from headrace.serve.views.subscription import Subscriptions, check_place
 
 _WAIT = 30.0
-# The parts of a path before those of a key: "", api, v1, views, the name of the view.
-_BEFORE_KEY = 5
 _MOST_OF_PREFIX = 10_000
 _VARY = {"Vary": "Accept"}
 # The codes with which a WebSocket is closed, by the status that HTTP would answer with.
@@ -203,10 +201,12 @@ def _query(request: HTTPConnection, followed: Followed) -> Query:
 
 def _parts(request: Request, followed: Followed) -> list[str]:
     """The parts of the key in the path; one may contain a slash, written %2F."""
-    # The names before the key may be percent-encoded, too: only their number is known.
     raw: str = request.scope["raw_path"].decode("ascii")
-    written = raw.split("/")[_BEFORE_KEY:]
-    parts = [unquote(part) for part in written]
+    whole = [unquote(part) for part in raw.split("/")]
+    before, parts = whole[:5], whole[5:]
+    # A slash within the names before the key would move its parts.
+    if before != ["", "api", "v1", "views", request.path_params["name"]]:
+        parts = []
     if len(parts) > len(followed.view.key) or parts in ([], [""]):
         raise Problem(
             404, f"the key of view {followed.view.name!r} is {', '.join(followed.view.key)}", hint="one part of the path for each"

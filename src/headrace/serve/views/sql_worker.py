@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -25,6 +25,8 @@ import pyarrow as pa
 from headrace.serve.views.sql_limits import FILES_AT_ONCE, GRACE, TOO_LONG
 
 _PRESENT = "_present"
+# Extension types of Arrow that every format has.
+_EXTENSIONS = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _CONFIG = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -123,7 +125,7 @@ def _run(database: duckdb.DuckDBPyConnection, asked: Mapping[str, Any]) -> tuple
     timer.start()
     try:
         reader: pa.RecordBatchReader = database.sql(asked["text"]).to_arrow_reader(min(most + 1, 10_000))
-        _refuse_intervals(reader.schema)
+        _refuse_types(reader.schema)
         schema, batches, rows, size = reader.schema, list[pa.RecordBatch](), 0, 0
         for batch in reader:
             batches.append(batch)
@@ -152,11 +154,32 @@ def _refusal(error: Exception, asked: Mapping[str, Any]) -> _Refused:
     return _Refused(400, text)
 
 
-def _refuse_intervals(schema: pa.Schema) -> None:
-    """An interval of months, days and nanoseconds is a type of no format."""
+def _refuse_types(schema: pa.Schema) -> None:
+    """Types of DuckDB's own that formats do not have: an interval of months, days and nanoseconds, a union, a geometry, and others."""
     for field in schema:
-        if "interval" in str(field.type):
+        wrong = next(_of_no_format(field), None)
+        if wrong is not None and pa.types.is_interval(wrong):
             raise _Refused(400, f"column {field.name!r} is an interval, which an answer cannot have", "epoch(…) has its seconds")
+        if wrong is not None:
+            raise _Refused(400, f"column {field.name!r} has a type that an answer cannot have: {field.type}", "cast it to varchar")
+
+
+def _of_no_format(field: pa.Field) -> Iterator[pa.DataType]:
+    """The types in a field that formats do not have."""
+    kind = field.type
+    named = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    named = kind.extension_name if isinstance(kind, pa.BaseExtensionType) else named
+    empty = pa.types.is_struct(kind) and not kind.num_fields
+    if pa.types.is_interval(kind) or pa.types.is_union(kind) or empty or (named and named not in _EXTENSIONS):
+        yield kind
+    if pa.types.is_map(kind):
+        parts = [kind.key_field, kind.item_field]
+    elif pa.types.is_struct(kind):
+        parts = list(kind.fields)
+    else:
+        parts = [kind.value_field] if pa.types.is_nested(kind) and not pa.types.is_union(kind) else []
+    for part in parts:
+        yield from _of_no_format(part)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
