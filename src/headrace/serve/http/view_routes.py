@@ -51,9 +51,9 @@ class ViewRoutes:
         if asks_for_events(request.headers.get("accept")):
             return await self._events(request)
         followed = await self._at(request)
+        query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
         if (unchanged := _unchanged(request, followed)) is not None:
             return unchanged
-        query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
         page = await asyncio.to_thread(_page, followed, query, form)
         headers = {"ETag": _tag(followed, page.epoch), "X-Epoch": str(page.epoch), **_VARY}
         if page.following is not None:
@@ -66,13 +66,13 @@ class ViewRoutes:
     async def find(self, request: Request) -> Response:
         """The row of a key, whose columns follow each other in the path; with fewer of them, all rows with that prefix."""
         followed = await self._at(request)
-        if (unchanged := _unchanged(request, followed)) is not None:
-            return unchanged
         parts = _parts(request, followed)
         key = followed.view.key
         kinds = [followed.view.columns.field(name).type for name in key]
         values = tuple(value_of(text, kind, name) for name, kind, text in zip(key, kinds, parts, strict=False))
         form = accepted(request.headers.get("accept"), request.query_params.get("format"))
+        if (unchanged := _unchanged(request, followed)) is not None:
+            return unchanged
         if len(parts) == len(key):
             answer = await self._key_reads.find(followed.table, values)
             if not answer.found:
