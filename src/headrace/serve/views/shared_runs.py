@@ -36,9 +36,10 @@ class SharedRuns:
 
     def of(self, serial: int, rows: pl.DataFrame) -> SharedFile:
         """The file of a run."""
+        held = self._held.get(serial)
+        # Not under the lock, which readers of the table take: a large run takes a second. Two queries at once may write it twice.
+        file = SharedFile(rows) if held is None else held[0]
         with self._lock:
-            held = self._held.get(serial)
-            file = SharedFile(rows) if held is None else held[0]
             self._held[serial] = file, time.monotonic()
         return file
 

@@ -46,10 +46,14 @@ class _Refused(Exception):
 
 def main(descriptor: int) -> None:
     """Answer queries until the server closes its end."""
+    # Whoever started the server may have had it ignored.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
     with socket.socket(fileno=descriptor) as server, server.makefile("wb") as answers:
         while (question := _question(server)) is not None:
             asked, files = question
-            resource.setrlimit(resource.RLIMIT_DATA, (asked["process"], resource.getrlimit(resource.RLIMIT_DATA)[1]))
+            process = asked["process"] if most == resource.RLIM_INFINITY else min(asked["process"], most)
+            resource.setrlimit(resource.RLIMIT_DATA, (process, most))
             signal.setitimer(signal.ITIMER_REAL, asked["seconds"] + GRACE)
             try:
                 table, complete = _answered(asked, _views(asked, files))
