@@ -38,6 +38,7 @@ def write_bundle(target: Path, place: JobDirectory, settings: Settings, log: Log
     content = {name: hide(text) for name, text in _content(place, settings, log)}
     # Only its owner may read it.
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, 0o600)  # an older one may be open to others
     with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, text in content.items():
             bundle.writestr(name, text)

@@ -36,7 +36,7 @@ from headrace.serve.http.tokens import Tokens, tokens_in
 from headrace.serve.otlp import exported
 from headrace.serve.pauses import collect_once, keep_what_is_there, let_go, short_turns
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.sql import SqlLimits
+from headrace.serve.views.sql_limits import SqlLimits
 
 DIRECTORY = "serve"
 _PORT = re.compile(r":\d+$")
@@ -240,6 +240,7 @@ class Server:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.hub.stop()
+            self.api.queries.close()
             self._log.close()
             self._lock.release()
             if self._serves_only:

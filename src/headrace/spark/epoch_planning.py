@@ -51,7 +51,11 @@ class EpochPlanning:
         plan = replace(plan, tasks=self._quick.tasks(sum(taken), None if took is None else took[1]))
         self._begun = (plan.epoch, max(taken, default=0), time.monotonic())
         # The first epoch of a run starts workers, too: it says nothing of its records.
-        self._first = plan.epoch if self._first is None else self._first
+        if self._first is None:
+            self._first = plan.epoch
+            if self._shown is not None:
+                # What an earlier run chose holds no longer.
+                self._shown.unlink(missing_ok=True)
         failpoints.reach("source.plan.after")
         return plan
 

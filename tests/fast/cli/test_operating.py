@@ -20,6 +20,7 @@ from headrace.cli.commands import execute
 from headrace.cli.jobs.top import _drawn
 from headrace.core.clock import ManualClock
 from headrace.core.errors import JobError
+from headrace.engine.planning.epoch_size import EPOCH_ROWS
 from headrace.jobs.directory import JobDirectory
 from headrace.jobs.facts.job_log import own_log
 from headrace.jobs.facts.log_files import Following
@@ -77,11 +78,14 @@ def test_status_tells_all_facts_as_json_and_the_steps_as_a_table(shop, capsys, m
     told = json.loads(capsys.readouterr().out)
     assert (told["name"], told["state"], told["epoch"], told["held_by"]) == ("shop", "killed", 1, "orders/1")
     assert {step["name"]: step["dead_letter"] for step in told["steps"]}["orders"] == 2
+    chosen = {"rows": 2_000, "why": "an epoch of 20,000 records took 99.0 s, and 10 s are wanted", "epoch": 7}
+    (shop.place.path / EPOCH_ROWS).write_text(json.dumps(chosen))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "140")
     assert execute(["status", "--home", str(shop.home)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split() == ["state", "killed"] for line in lines)
+    assert any(line.split() == f"epoch rows 2,000 at most since epoch 7: {chosen['why']}".split() for line in lines)
     assert any(re.fullmatch(r"in rate +[\d,]+\.\d\d", line.strip()) for line in lines)
     assert any(line.split()[:2] == ["orders.where", "step"] for line in lines)
 

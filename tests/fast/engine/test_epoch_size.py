@@ -58,12 +58,16 @@ def test_the_source_of_a_job_plans_smaller_epochs_while_they_take_too_long_and_s
     bounds = Bounds(rows=20_000, seconds=10.0)
     job = job_of(app.plan(), Record("planned-1", 2, 1, ""), app.log, until=None, bounds=bounds)
     (place := tmp_path / "jobs" / "planned").mkdir(parents=True)
+    # Of an earlier run.
+    (place / EPOCH_ROWS).write_text('{"rows": 7}')
     reader, now = JobReader(job, place / "checkpoint"), 0.0
     monkeypatch.setattr("headrace.spark.epoch_planning.time.monotonic", lambda: now)
     offset, taken = reader.initialOffset(), []
     for seconds in (60.0, 20.0, 5.0, 1.0, 1.0, 1.0):
         end = json.loads(json.dumps(reader.latestOffset(offset, reader.getDefaultReadLimit())))
         taken.append(end["positions"]["clicks"]["0"] - offset["positions"]["clicks"].get("0", 0))
+        shown = json.loads((place / EPOCH_ROWS).read_text())["rows"] if (place / EPOCH_ROWS).exists() else 20_000
+        assert shown == taken[-1]
         offset, now = end, now + seconds
     # The first epoch starts workers, too; the third is near its target.
     assert taken == [20_000, 20_000, 10_000, 10_000, 20_000, 20_000]

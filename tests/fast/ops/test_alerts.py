@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import shutil
+import socket
+import socketserver
 import threading
 from contextlib import contextmanager
 from datetime import timedelta
@@ -236,6 +238,47 @@ def test_an_event_that_was_written_and_not_told_before_a_kill_is_told_by_the_nex
         shutil.copy(kept.with_suffix(".before"), kept)
         shop.round(5)
     assert len(hook.taken) == 1
+
+
+class Babbler(socketserver.ThreadingTCPServer):
+    """Answers what is no HTTP."""
+
+    daemon_threads = True
+
+    class RequestHandlerClass(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.request.recv(65_536)
+            self.wfile.write(b"what?\r\n\r\n")
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.RequestHandlerClass)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+
+
+def test_a_webhook_that_answers_nonsense_or_is_no_address_and_a_name_of_two_lines_are_tried_again(watched, caplog):
+    with listening(Babbler()) as hook, listening(MailServer()) as mail:
+        shop = watched(Channels(webhook=Secret(hook.url)), alerts=[{**BEHIND, "name": "lag\nof all"}])
+        shop.job.send(10)
+        shop.round(5)
+        shop.channels = Channels(Secret("http://127.0.0.1:no/"), Secret(f"smtp://127.0.0.1:{mail.port}/?from=a@b.example&to=c@d.example"))
+        shop.round(5)
+        shop.job.commit({0: 0, 1: 0})
+        shop.round(5)
+    assert caplog.text.count("the webhook of alerts cannot be reached") == 4
+    assert "Subject: [headrace] shop: lag of all resolved" in mail.messages[0]
+
+
+def test_a_channel_that_hangs_is_asked_once_a_round_and_conditions_are_judged(watched):
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as silent:
+        silent.setblocking(False)
+        channels = Channels(webhook=Secret(f"http://127.0.0.1:{silent.getsockname()[1]}/"), patience=0.02)
+        shop = watched(channels, alerts=[{**BEHIND, "name": f"lag {number}"} for number in range(5)])
+        shop.job.send(10)
+        shop.round(5)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+        assert len(ledger_of(shop.job.place).untold) == 5
 
 
 def test_alerts_are_mailed(watched):

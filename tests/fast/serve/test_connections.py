@@ -1,5 +1,6 @@
 """Connections: requests as bytes that no well-behaved client sends."""
 
+import select
 import socket
 
 import pytest
@@ -96,3 +97,36 @@ def test_a_request_that_came_with_others_is_not_taken_for_a_silent_connection(to
         with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=PATIENCE) as connection:
             connection.sendall((first + second).encode())
             assert received(connection).count(b"HTTP/1.1 ") == 2
+
+
+@pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
+def test_a_client_that_reads_nothing_of_its_answer_is_cut_off_and_one_that_reads_has_all_of_it(totals, serving, accept):
+    rows = [{"url": f"/{number}", "user": "x" * 500_000, "views": number} for number in range(40)]
+    totals.epoch(rows)
+    with serving(limits=ServerLimits(stalled=0.05)) as client:
+        client.get("/api/v1/views/totals?epoch=1&limit=1").raise_for_status()
+        request = b"GET /api/v1/views/totals HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\nAuthorization: Bearer %s\r\n\r\n"
+        asked = request % (client.base_url.netloc, accept.encode(), client.server.tokens.read.encode())
+        with socket.socket() as idle:
+            idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            idle.connect(("127.0.0.1", client.base_url.port))
+            idle.sendall(asked)
+            ended = select.poll()
+            # Only that the connection was cut off; to read what came would be to read.
+            ended.register(idle, 0)
+            assert ended.poll(PATIENCE * 1_000)
+        with client.stream("GET", "/api/v1/views/totals", headers={"Accept": accept}) as answer:
+            size = 0
+            for part in answer.iter_raw():
+                size += len(part)
+                if size > 40 * 500_000:
+                    break
+        assert size > 40 * 500_000
+
+
+def test_the_head_of_a_stream_of_changes_has_an_end(totals, serving):
+    totals.epoch([])
+    with serving() as client:
+        answer = client.head("/api/v1/views/totals", headers={"Accept": "text/event-stream"})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+        assert client.server.hub.subscribers == 0

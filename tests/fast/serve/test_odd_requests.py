@@ -49,6 +49,13 @@ def test_a_window_of_any_name_is_found_by_its_path(client):
         assert [found["big"]] == [row["big"] for row in client.get("/api/v1/views/totals", params={"name": name}).json()["rows"]]
 
 
+def test_a_path_that_is_percent_encoded_where_it_need_not_be_is_read_as_it_means(client):
+    key = f"a%20b/{quote(NOON.isoformat(), safe='')}"
+    answers = [client.get(f"{start}/{key}") for start in ("/api/v1/%76iews/totals", "/%61pi/v1/views/%74otals", "/api%2Fv1/views/totals")]
+    assert [answer.status_code for answer in answers] == [200, 200, 404]
+    assert answers[0].json() == answers[1].json() == client.get(f"/api/v1/views/totals/{key}").json()
+
+
 def test_pages_in_the_order_of_any_type_hold_every_row_once(client):
     for column in ("name", "-name", "-big", "-price", "score", "-score", "ok", "-ok", "raw", "-raw", "-window_start"):
         seen, cursor = [], {}

@@ -132,6 +132,9 @@ def test_an_unchanged_view_is_answered_with_304(totals, serving):
             for key in ("", "/%2F00")
             for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*")
         ]
+        # A condition holds for an answer only, not for an error.
+        wrong = [client.get(f"/api/v1/views/totals{asked}", headers={"If-None-Match": tag}) for asked in ("?none=1", "/a/b", "?format=x")]
+        assert [one.status_code for one in wrong] == [400, 404, 406]
         totals.epoch(ROWS[1:2])
         client.get("/api/v1/views/totals", params={"epoch": epoch + 1}).raise_for_status()
         changed = client.get("/api/v1/views/totals", headers={"If-None-Match": first.headers["ETag"]})

@@ -1,11 +1,18 @@
 """SQL over views: right, bounded, and nothing but views can be reached."""
 
+import os
+from pathlib import Path
+
+import polars as pl
 import pytest
 import sqlglot
 
 from headrace.serve.http.problems import Problem
-from headrace.serve.views.sql import SqlLimits, checked
+from headrace.serve.views.shared_runs import SharedRuns
+from headrace.serve.views.sql import checked
 from headrace.serve.views.sql_functions import NAMES, NODES
+from headrace.serve.views.sql_limits import SqlLimits
+from headrace.serve.views.sql_processes import SqlProcesses
 from tests.support.http_attacks import PATHS
 from tests.support.sql_attacks import ESCAPES
 
@@ -68,6 +75,45 @@ def test_a_query_that_takes_too_long_is_ended(client):
     assert answer.status_code == 408
 
 
+def test_a_query_that_cannot_be_interrupted_or_takes_memory_that_is_not_counted_ends_and_others_are_answered():
+    # Quadratic in time; and a text of 2 GB, which the database does not count as its memory.
+    long = "select levenshtein(repeat('a', 100000), repeat('b', 100000))"
+    large = "select length(repeat('x', 2000000000))"
+    for text, limits, status in ((long, SqlLimits(seconds=0.5), 408), (large, SqlLimits(process=10**9), 413)):
+        queries = SqlProcesses(limits)
+        try:
+            with pytest.raises(Problem) as refused:
+                queries.run(text, _no_view)
+            assert refused.value.status == status
+            assert queries.run("select 1 as n", _no_view).table.to_pylist() == [{"n": 1}]
+        finally:
+            queries.close()
+
+
+def test_modules_of_the_working_directory_and_secrets_of_the_environment_are_not_where_sql_is_answered(client, tmp_path, monkeypatch):
+    (tmp_path / "duckdb.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("API_TOKEN", "c4nary5ecret")
+    assert query(client, "select count(*) n from totals").json()["rows"] == [{"n": 19}]
+    children = [Path(f"/proc/{pid}") for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+    (child,) = (child for child in children if b"sql_worker" in (child / "cmdline").read_bytes())
+    assert b"API_TOKEN" not in (child / "environ").read_bytes()
+
+
+def test_the_text_of_a_query_is_not_logged(client, caplog):
+    assert query(client, "create secret s (type s3, secret 'c4nary5ecret')").status_code == 400
+    assert "c4nary5ecret" not in caplog.text
+
+
+def test_rows_are_shared_as_long_as_their_run_is_there():
+    runs, rows = SharedRuns(), pl.DataFrame({"n": [1]})
+    first = runs.of(0, rows).descriptor
+    assert runs.of(0, rows).descriptor == first
+    runs.keep([1])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(first)
+
+
 def test_a_result_that_is_too_long_is_cut_and_says_so(client):
     answer = query(client, "select a.url from totals a, totals b, totals c").json()
     assert (len(answer["rows"]), answer["complete"]) == (1_000, False)
@@ -84,6 +130,14 @@ def test_an_interval_is_refused_with_what_to_ask_instead(client):
         answer = query(client, spans.format(asked))
         assert (answer.status_code, "epoch" in answer.json()["hint"]) == (400, True)
     assert query(client, spans.format("epoch(span) s")).json()["rows"] == [{"s": 86400.0}]
+
+
+def test_types_that_no_format_has_are_refused_however_deep(client):
+    own = ["'1'::variant", "1::union(a int)", "'POINT(1 1)'::geometry", "'1'::bignum", "struct_pack()", "interval 1 day"]
+    for value in own:
+        for asked in (value, f"[{value}]", f"{{'of': [{value}]}}", f"map {{1: {value}}}"):
+            assert (asked, query(client, f"select {asked} as v").status_code) == (asked, 400)
+    assert query(client, "select '1'::bignum::varchar v").json()["rows"] == [{"v": "1"}]
 
 
 def test_a_mistake_in_a_later_row_is_told_like_one_in_the_first(client):
@@ -128,3 +182,7 @@ def _allowed(call):
     except Problem:
         return False
     return True
+
+
+def _no_view(name):
+    return None

@@ -45,6 +45,8 @@ def status(
 
 def _show(facts: dict[str, Any]) -> None:
     shown = {"job": facts["name"], **{name: facts.get(name) for name in (*_FACTS, "dead_letter", "last_error")}}
+    if (chosen := facts["epoch_rows"]) is not None:
+        shown["epoch_rows"] = f"{chosen['rows']:,} at most since epoch {chosen['epoch']}: {chosen['why']}"
     for name, value in shown.items():
         if value is not None:
             render.words(f"{name.replace('_', ' '):<14} {_legible(value)}")

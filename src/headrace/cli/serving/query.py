@@ -20,14 +20,18 @@ def query(
     from headrace.core.settings import load_settings
     from headrace.serve.http.problems import Problem
     from headrace.serve.views.follower import Follower
-    from headrace.serve.views.sql import SqlLimits, run_sql
+    from headrace.serve.views.sql_limits import SqlLimits
+    from headrace.serve.views.sql_processes import SqlProcesses
 
     follower = Follower(log_at(home), load_settings(home=home).home, None)
     follower.step()
+    queries = SqlProcesses(SqlLimits())
     try:
-        result = run_sql(text, follower.snapshot, SqlLimits())
+        result = queries.run(text, follower.snapshot)
     except Problem as problem:
         raise PlanError(problem.fact, hint=problem.hint) from problem
+    finally:
+        queries.close()
     render.table(result.table.to_pylist(), as_json=as_json, empty="no rows")
     if not result.complete:
         render.note(f"only the first {result.table.num_rows:,} rows are shown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
 import smtplib
@@ -17,7 +18,6 @@ from headrace.core.errors import ConnectorError, SettingsError
 from headrace.core.secret import Secret
 
 LOG, WEBHOOK, MAIL = "log", "webhook", "mail"
-_PATIENCE = 10.0
 _log = logging.getLogger("headrace.alerts")
 
 Event = Mapping[str, Any]
@@ -29,6 +29,8 @@ class Channels:
 
     webhook: Secret | None = None
     mail: Secret | None = None
+    patience: float = 10.0
+    """Seconds that a channel may take for a message."""
 
     def __post_init__(self) -> None:
         if self.webhook is not None and urlsplit(self.webhook.reveal()).scheme not in ("http", "https"):
@@ -51,9 +53,9 @@ class Channels:
         if channel == LOG:
             _log.log(logging.WARNING if event["state"] == "firing" else logging.INFO, "%s", words(event))
         elif channel == WEBHOOK and self.webhook is not None:
-            _post(self.webhook, event)
+            _post(self.webhook, event, self.patience)
         elif channel == MAIL and self.mail is not None:
-            _send(self.mail, event)
+            _send(self.mail, event, self.patience)
 
 
 def words(event: Event) -> str:
@@ -65,32 +67,33 @@ def words(event: Event) -> str:
     return f"alert {event['alert']!r} of job {event['job']!r} has ended{known}"
 
 
-def _post(address: Secret, event: Event) -> None:
+def _post(address: Secret, event: Event, patience: float) -> None:
     headers = {"Content-Type": "application/json", "Idempotency-Key": str(event["id"])}
     request = urllib.request.Request(address.reveal(), json.dumps(event).encode(), headers, method="POST")  # noqa: S310 - it was checked
     try:
-        urllib.request.urlopen(request, timeout=_PATIENCE).close()  # noqa: S310
+        urllib.request.urlopen(request, timeout=patience).close()  # noqa: S310
     except urllib.error.HTTPError as error:
         raise ConnectorError(f"the webhook of alerts answered {error.code}") from error
-    except OSError as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise ConnectorError(f"the webhook of alerts cannot be reached: {type(error).__name__}") from error
 
 
-def _send(address: Secret, event: Event) -> None:
+def _send(address: Secret, event: Event, patience: float) -> None:
     parts = urlsplit(address.reveal())
     asked = parse_qs(parts.query)
     message = EmailMessage()
-    message["Subject"] = f"[headrace] {event['job']}: {event['alert']} {event['state']}"
+    # A name may have more than one line, a subject may not.
+    message["Subject"] = " ".join(f"[headrace] {event['job']}: {event['alert']} {event['state']}".split())
     message["From"], message["To"] = asked["from"][0], ", ".join(asked["to"])
     message["Message-ID"] = f"<{event['id']}@headrace>"
     message.set_content(f"{words(event)}\n\n{json.dumps(event, indent=1)}\n")
     kind = smtplib.SMTP_SSL if parts.scheme == "smtps" else smtplib.SMTP
     try:
-        with kind(parts.hostname or "", parts.port or 0, timeout=_PATIENCE) as server:
+        with kind(parts.hostname or "", parts.port or 0, timeout=patience) as server:
             if parts.username:
                 if parts.scheme == "smtp":
                     server.starttls()
                 server.login(unquote(parts.username), unquote(parts.password or ""))
             server.send_message(message)
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, ValueError, smtplib.SMTPException) as error:
         raise ConnectorError(f"the mail server of alerts does not accept mail: {type(error).__name__}") from error

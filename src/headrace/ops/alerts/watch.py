@@ -6,6 +6,8 @@ Of several processes that watch a job, one at a time makes a round; what one tol
 from __future__ import annotations
 
 import logging
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ from headrace.ops.alerts.measured import changed, measured
 from headrace.plan.alerts import BUILT_IN, Alert
 
 EVERY = 5.0
+Spent = defaultdict[str, float]
 _log = logging.getLogger("headrace.alerts")
 
 
@@ -32,8 +35,11 @@ def alerts_of(description: JobDescription) -> list[Alert]:
     return [*own, *(alert for alert in BUILT_IN if alert.name not in {one.name for one in own})]
 
 
-def make_round(place: JobDirectory, log: Log, channels: Channels, now: float) -> None:
-    """Measure a job, judge its alerts, and tell what is new; nothing if another process does so at the moment."""
+def make_round(place: JobDirectory, log: Log, channels: Channels, now: float, spent: Spent | None = None) -> None:
+    """Measure a job, judge its alerts, and tell what is new; nothing if another process does so at the moment.
+
+    `spent` has the seconds that each channel took for other jobs of the round.
+    """
     description, record = read_description(place.path), place.record()
     if description is None or record is None:
         return
@@ -48,7 +54,7 @@ def make_round(place: JobDirectory, log: Log, channels: Channels, now: float) ->
         for event, channel in ledger.give_up(channels.names, now):
             _log.warning("alert %r of job %r was not told by %s, which is not configured", event["alert"], place.name, channel)
         write(place, ledger)
-        _tell(place, ledger, channels)
+        _tell(place, ledger, channels, Spent(float) if spent is None else spent)
 
 
 def told(place: JobDirectory, description: JobDescription) -> dict[str, Any]:
@@ -72,11 +78,14 @@ def watching(jobs: Callable[[], Sequence[JobDirectory]], log: Log, channels: Cha
     """Make rounds in a thread for as long as the block lasts."""
 
     def rounds() -> None:
+        spent = Spent(float)
         for place in jobs():
             try:
-                make_round(place, log, channels, log.clock.now() / 1_000_000)
-            except (HeadraceError, OSError) as error:
-                _log.warning("alerts of job %r cannot be judged: %s", place.name, error)
+                make_round(place, log, channels, log.clock.now() / 1_000_000, spent)
+            except Exception as error:  # noqa: BLE001 - without this thread, nobody would be told of any alert
+                _log.warning(
+                    "alerts of job %r cannot be judged: %s", place.name, error, exc_info=not isinstance(error, HeadraceError | OSError)
+                )
 
     with repeated(rounds, seconds=EVERY, name="headrace-alerts"):
         yield
@@ -88,14 +97,18 @@ def jobs_in(home: Path) -> list[JobDirectory]:
     return [JobDirectory(home, path.name) for path in sorted(folder.iterdir()) if path.is_dir()] if folder.is_dir() else []
 
 
-def _tell(place: JobDirectory, ledger: AlertLedger, channels: Channels) -> None:
+def _tell(place: JobDirectory, ledger: AlertLedger, channels: Channels, spent: Spent) -> None:
+    """Tell each channel what it does not know, until it has taken its time: one that hangs must not keep conditions from being judged."""
     for event in list(ledger.untold):
-        for channel in [channel for channel in event["to"] if channel in channels.names]:
+        for channel in [channel for channel in event["to"] if channel in channels.names and spent[channel] < channels.patience]:
+            began = time.monotonic()
             try:
                 channels.tell(channel, {name: value for name, value in event.items() if name != "to"})
             except ConnectorError as error:
                 _log.warning("%s; it is tried again", error)
                 continue
+            finally:
+                spent[channel] += time.monotonic() - began
             event["to"].remove(channel)
             write(place, ledger)
         if not event["to"]:

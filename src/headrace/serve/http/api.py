@@ -28,7 +28,8 @@ from headrace.serve.http.topic_routes import TopicRoutes
 from headrace.serve.http.view_routes import ViewRoutes
 from headrace.serve.views.formats import JSON, accepted
 from headrace.serve.views.hub import Hub
-from headrace.serve.views.sql import SqlLimits, run_sql
+from headrace.serve.views.sql_limits import SqlLimits
+from headrace.serve.views.sql_processes import SqlProcesses
 
 Handler = Callable[[Request], Awaitable[Response]]
 _QUERIES = 2
@@ -60,7 +61,8 @@ class Api:
     """The operations on one hub."""
 
     def __init__(self, hub: Hub, sql: SqlLimits, *, development: bool = False) -> None:
-        self._hub, self._limits = hub, sql
+        self._hub = hub
+        self.queries = SqlProcesses(sql)
         self._running = asyncio.Semaphore(_QUERIES)
         self.jobs = jobs = JobRoutes(hub, development=development)
         views, topics, pages = ViewRoutes(hub), TopicRoutes(hub), PageRoutes()
@@ -124,7 +126,7 @@ class Api:
             raise Problem(400, "the body has no query", hint='{"query": "select …"}')
         form = accepted(request.headers.get("accept"), request.query_params.get("format"))
         async with self._running:
-            result = await asyncio.to_thread(run_sql, asked["query"], self._hub.follower.snapshot, self._limits)
+            result = await asyncio.to_thread(self.queries.run, asked["query"], self._hub.follower.snapshot)
         frame = pl.from_arrow(result.table)
         assert isinstance(frame, pl.DataFrame)
         rows = await asyncio.to_thread(form.rows, frame)

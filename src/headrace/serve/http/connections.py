@@ -1,4 +1,5 @@
-"""Connections of a server: one that sends no request in time is closed, and where there are too many, the one that waits longest.
+"""Connections of a server: one that sends no request in time, or reads nothing of its answer, is closed, and where there are too many, the
+one that waits longest.
 
 A client that opens connections and says nothing, or says it a byte at a time, holds none that another client needs.
 """
@@ -7,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
+import struct
 from collections import OrderedDict
 from typing import Any, ClassVar
 
@@ -21,6 +24,8 @@ from headrace.serve.http.limits import ServerLimits
 _OWN_FILES = 512
 # The parser has no bound of its own on the head of a request, nor on what follows its body.
 _LONGEST_HEAD = 64 * 1024
+# To linger, for no time.
+_RESET = struct.pack("ii", 1, 0)
 
 
 class IdleConnections:
@@ -28,7 +33,7 @@ class IdleConnections:
 
     def __init__(self, limits: ServerLimits) -> None:
         self.most = _affordable(limits.connections)
-        self.patience = limits.patience
+        self.patience, self.stalled = limits.patience, limits.stalled
         self._held: OrderedDict[GuardedProtocol, asyncio.TimerHandle] = OrderedDict()
         # They still count among the connections of the server until the event loop has closed them.
         self._ending: set[GuardedProtocol] = set()
@@ -83,11 +88,13 @@ class _Parser(httptools.HttpRequestParser):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with a bound on the size of a request's head, on the time in which it must arrive, and on the number of connections."""
+    """HTTP/1.1 with bounds: the size of a request's head, the time until it is there, the time without a byte read, connections."""
 
     waiting: ClassVar[IdleConnections]
     # Bytes since the last head or part of a body was complete.
     _incomplete = 0
+    # The next look at a client that does not read as fast as it is answered.
+    _unread: asyncio.TimerHandle | None = None
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
@@ -102,7 +109,16 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.waiting.lost(self)
+        self._forget_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_at_unread(None)
+
+    def resume_writing(self) -> None:
+        self._forget_unread()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         before = self.cycle
@@ -145,6 +161,20 @@ class GuardedProtocol(HttpToolsProtocol):
             raise httptools.HttpParserError("this is no proxy")
         headers = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
         return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *headers, b"", b""])
+
+    def _look_at_unread(self, before: int | None) -> None:
+        """Close the connection of a client that has read nothing since the last look; a slow one reads something."""
+        unread = self.transport.get_write_buffer_size()
+        if unread == before:
+            # By a reset: the system would keep for minutes what it has not sent.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.transport.abort()
+        else:
+            self._unread = self.loop.call_later(self.waiting.stalled, self._look_at_unread, unread)
+
+    def _forget_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
 
     def _wait_if_idle(self) -> None:
         """Wait for the next request, unless one is at work that came before this answer was complete."""

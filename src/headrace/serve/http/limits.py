@@ -24,7 +24,7 @@ class ServerLimits:
     ingests: int = 8
     """Requests that may write at the same time; further ones get 429."""
     stalled: float = 30.0
-    """Seconds after which a subscriber that takes nothing is dropped."""
+    """Seconds after which a client that reads nothing of what it is sent is dropped."""
 
 
 class Rates:

@@ -51,9 +51,9 @@ class ViewRoutes:
         if asks_for_events(request.headers.get("accept")):
             return await self._events(request)
         followed = await self._at(request)
+        query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
         if (unchanged := _unchanged(request, followed)) is not None:
             return unchanged
-        query, form = _query(request, followed), accepted(request.headers.get("accept"), request.query_params.get("format"))
         page = await asyncio.to_thread(_page, followed, query, form)
         headers = {"ETag": _tag(followed, page.epoch), "X-Epoch": str(page.epoch), **_VARY}
         if page.following is not None:
@@ -66,13 +66,13 @@ class ViewRoutes:
     async def find(self, request: Request) -> Response:
         """The row of a key, whose columns follow each other in the path; with fewer of them, all rows with that prefix."""
         followed = await self._at(request)
-        if (unchanged := _unchanged(request, followed)) is not None:
-            return unchanged
         parts = _parts(request, followed)
         key = followed.view.key
         kinds = [followed.view.columns.field(name).type for name in key]
         values = tuple(value_of(text, kind, name) for name, kind, text in zip(key, kinds, parts, strict=False))
         form = accepted(request.headers.get("accept"), request.query_params.get("format"))
+        if (unchanged := _unchanged(request, followed)) is not None:
+            return unchanged
         if len(parts) == len(key):
             answer = await self._key_reads.find(followed.table, values)
             if not answer.found:
@@ -121,6 +121,8 @@ class ViewRoutes:
         query = _query(request, followed)
         place = request.headers.get("last-event-id") or request.query_params.get("since")
         check_place(place)
+        if request.method == "HEAD":
+            return Response(headers={"Cache-Control": "no-store"}, media_type=EVENTS)
         _admit(hub)
         return StreamingResponse(self._stream(followed.view.name, query, place), media_type=EVENTS, headers={"Cache-Control": "no-store"})
 
@@ -200,8 +202,11 @@ def _query(request: HTTPConnection, followed: Followed) -> Query:
 def _parts(request: Request, followed: Followed) -> list[str]:
     """The parts of the key in the path; one may contain a slash, written %2F."""
     raw: str = request.scope["raw_path"].decode("ascii")
-    written = raw.split("/views/", 1)[1].split("/")[1:]
-    parts = [unquote(part) for part in written]
+    whole = [unquote(part) for part in raw.split("/")]
+    before, parts = whole[:5], whole[5:]
+    # A slash within the names before the key would move its parts.
+    if before != ["", "api", "v1", "views", request.path_params["name"]]:
+        parts = []
     if len(parts) > len(followed.view.key) or parts in ([], [""]):
         raise Problem(
             404, f"the key of view {followed.view.name!r} is {', '.join(followed.view.key)}", hint="one part of the path for each"

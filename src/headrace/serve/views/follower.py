@@ -199,6 +199,7 @@ class Follower:
         for followed in self._views.values():
             if followed.ready:
                 followed.table.save()
+                followed.table.tidy()
 
 
 def _committed_plan(place: JobDirectory) -> EpochPlan | None:

@@ -1,72 +1,42 @@
-"""SELECT over views, answered by DuckDB on the rows in memory: parsed, allow-listed, generated again, then run in a locked database.
+"""SELECT over views: parsed, allow-listed, generated again, then answered by DuckDB in a process of its own.
 
 The text of the user never reaches the database: what runs is generated from the checked tree, and checked again. The database itself has no
-access to files, the network, extensions or settings, and has bounds on time, rows and memory.
+access to files, the network, extensions or settings, and has bounds on time, rows and memory (`sql_worker.py`).
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, takewhile
+from itertools import takewhile
 from operator import is_not
 
-import duckdb
-import polars as pl
-import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from headrace.serve.http.problems import Problem
 from headrace.serve.views.sql_functions import NAMES, NODES
-from headrace.serve.views.table import PRESENT, TableSnapshot
+from headrace.serve.views.table import TableSnapshot
 
 _LONGEST = 100_000
-_CONFIG = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-    "temp_directory": "",
-}
+# Its warnings have the text of queries, which may have secrets; what it does not understand is refused.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
-class SqlLimits:
-    """The limits of one query."""
+class SqlQuestion:
+    """A checked query, and the views that it reads."""
 
-    seconds: float = 10.0
-    rows: int = 100_000
-    memory: str = "1GB"
-    answer: int = 256 * 1024 * 1024
-    """Bytes of the rows."""
-    threads: int = 2
+    text: str
+    snapshots: Mapping[str, TableSnapshot]
 
 
-@dataclass(frozen=True)
-class SqlResult:
-    """The rows of a query; `complete` is false if there were more than the limit."""
-
-    table: pa.Table
-    complete: bool
-    epochs: Mapping[str, int]
-
-
-def run_sql(text: str, find: Callable[[str], TableSnapshot], limits: SqlLimits) -> SqlResult:
-    """Answer a query; `find` returns a view by its name."""
+def question_of(text: str, find: Callable[[str], TableSnapshot]) -> SqlQuestion:
+    """The query of a text; `find` returns a view by its name."""
     tree = checked(text)
-    snapshots = _snapshots(tree, find)
-    config: dict[str, str | bool | int | float | list[str]] = {**_CONFIG, "memory_limit": limits.memory, "threads": str(limits.threads)}
-    with duckdb.connect(":memory:", config=config) as database:
-        database.execute("SET TimeZone = 'UTC'")
-        for name, snapshot in snapshots.items():
-            _define(database, name, snapshot)
-        database.execute("SET lock_configuration = true")
-        table, complete = _answer(database, _generated(tree), limits)
-    return SqlResult(table, complete, {name: snapshot.epoch for name, snapshot in snapshots.items()})
+    return SqlQuestion(_generated(tree), _snapshots(tree, find))
 
 
 def checked(text: str) -> exp.Query:
@@ -149,87 +119,3 @@ def _defined(table: exp.Table) -> bool:
             return True
         inside = outer
     return False
-
-
-def _define(database: duckdb.DuckDBPyConnection, name: str, snapshot: TableSnapshot) -> None:
-    """Define a view of the rows in memory, without a copy."""
-    columns = ", ".join(_quoted(column) for column in snapshot.view.columns.names)
-    selects = []
-    for number, part in enumerate(snapshot.parts):
-        source = f"_rows of {name} {number}"
-        database.register(source, part.marked.to_arrow(compat_level=pl.CompatLevel.oldest()))
-        selects.append(f"SELECT {columns} FROM {_quoted(source)} WHERE {PRESENT}")  # noqa: S608 - names are quoted
-    if not selects:
-        source = f"_rows of {name}"
-        database.register(source, snapshot.view.columns.empty_table())
-        selects = [f"SELECT {columns} FROM {_quoted(source)}"]  # noqa: S608 - names are quoted
-    database.execute(f"CREATE VIEW {_quoted(name)} AS {' UNION ALL '.join(selects)}")
-
-
-def _answer(database: duckdb.DuckDBPyConnection, text: str, limits: SqlLimits) -> tuple[pa.Table, bool]:
-    timer = threading.Timer(limits.seconds, database.interrupt)
-    timer.start()
-    try:
-        reader: pa.RecordBatchReader = database.sql(text).to_arrow_reader(min(limits.rows + 1, 10_000))
-        _refuse_intervals(reader.schema)
-        schema, batches, rows, size = reader.schema, list[pa.RecordBatch](), 0, 0
-        for batch in reader:
-            batches.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-            if size > limits.answer:
-                raise Problem(413, f"the rows have more than {limits.answer:,} bytes", hint="ask for fewer rows or shorter values")
-            if rows > limits.rows:
-                break
-    except (duckdb.Error, OSError) as error:
-        raise _problem(error, limits) from error
-    finally:
-        timer.cancel()
-    table = pa.Table.from_batches(batches, schema)
-    table = _narrowed(table.rename_columns(_distinct(table.column_names)))
-    return table.slice(0, limits.rows), rows <= limits.rows
-
-
-def _problem(error: Exception, limits: SqlLimits) -> Problem:
-    """What the database says of a query. After the first rows its errors come through Arrow, which keeps their text only."""
-    text = _first_line(error)
-    if isinstance(error, duckdb.InterruptException) or text.startswith("INTERRUPT Error"):
-        return Problem(408, f"the query took longer than {limits.seconds:g} seconds")
-    if isinstance(error, duckdb.OutOfMemoryException) or text.startswith("Out of Memory Error"):
-        return Problem(413, f"the query needs more than {limits.memory} of memory")
-    near = next((line for line in str(error).splitlines() if line.startswith(("Candidate ", "Did you mean"))), None)
-    return Problem(400, text, hint=near)
-
-
-def _refuse_intervals(schema: pa.Schema) -> None:
-    """An interval of months, days and nanoseconds is a type of no format."""
-    for field in schema:
-        if "interval" in str(field.type):
-            raise Problem(400, f"column {field.name!r} is an interval, which an answer cannot have", hint="epoch(…) has its seconds")
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of columns, each once, as the database itself names those of a subquery: url, url_1."""
-    taken = list[str]()
-    for name in names:
-        numbered = (f"{name}_{number}" for number in count(1))
-        taken.append(name if name not in taken else next(other for other in numbered if other not in taken and other not in names))
-    return taken
-
-
-def _narrowed(table: pa.Table) -> pa.Table:
-    """Sums of whole numbers as whole numbers, where they fit: DuckDB gives them 128 bits."""
-    for number, field in enumerate(table.schema):
-        if pa.types.is_decimal(field.type) and field.type.scale == 0:
-            with suppress(pa.ArrowInvalid):
-                table = table.set_column(number, field.name, table.column(number).cast(pa.int64()))
-    return table
-
-
-def _first_line(error: Exception) -> str:
-    lines: Iterable[str] = (line for line in str(error).splitlines() if line.strip())
-    return next(iter(lines), "the query failed")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -23,6 +23,7 @@ from headrace.serve.views.changes import DELETE, INSERT, OPERATION, UPDATE, Rece
 from headrace.serve.views.prefix_index import PrefixIndexes
 from headrace.serve.views.row_texts import RowTexts
 from headrace.serve.views.run_files import RunFiles
+from headrace.serve.views.shared_runs import SharedFile, SharedRuns
 
 PRESENT = "_present"
 # The place of a change in the topic of its view.
@@ -43,6 +44,11 @@ class RunPart:
         """The rows with a column that says which are present; no row is copied."""
         return self.frame.drop(GONE).with_columns(pl.Series(PRESENT, self.present))
 
+    @cached_property
+    def shared_presence(self) -> SharedFile:
+        """Which rows are present, for other processes."""
+        return SharedFile(pl.DataFrame({PRESENT: self.present}))
+
     def chosen(self, rows: np.ndarray) -> pl.DataFrame:
         """Those of some rows that are present."""
         chosen: pl.DataFrame = self.frame[rows[self.present[rows]]]
@@ -57,6 +63,7 @@ class TableSnapshot:
     epoch: int
     parts: tuple[RunPart, ...]
     indexes: PrefixIndexes
+    runs: SharedRuns
 
     @property
     def rows(self) -> int:
@@ -78,6 +85,13 @@ class TableSnapshot:
             rows = self.indexes.rows(part.serial, part.frame, values)
             found.append((part.marked.filter(pl.col(PRESENT)).drop(PRESENT) if rows is None else part.chosen(rows)).lazy())
         return pl.concat(found)
+
+    def shared(self) -> list[tuple[SharedFile, SharedFile]]:
+        """All rows for other processes: of each part the rows, and which of them are present."""
+        if not self.parts:
+            nothing = empty_frame(self.view.columns)
+            return [(SharedFile(nothing), SharedFile(pl.DataFrame({PRESENT: []}, {PRESENT: pl.Boolean})))]
+        return [(self.runs.of(part.serial, part.frame.drop(GONE)), part.shared_presence) for part in self.parts]
 
 
 def empty_frame(columns: pa.Schema) -> pl.DataFrame:
@@ -101,7 +115,7 @@ class ViewTable:
         self.texts = RowTexts(empty_frame(view.columns).schema)
         self._files = RunFiles(cache)
         self._state = KeyedState("run", view.key)
-        self._indexes = PrefixIndexes()
+        self._indexes, self._runs = PrefixIndexes(), SharedRuns()
         self._lock = threading.Lock()
         self._recent_lock = threading.Lock()
         self._snapshot: TableSnapshot | None = None
@@ -132,7 +146,8 @@ class ViewTable:
             if self._snapshot is None:
                 parts = tuple(RunPart(*part) for part in self._state.parts())
                 self._indexes.keep(part.serial for part in parts)
-                self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes)
+                self._runs.keep(part.serial for part in parts)
+                self._snapshot = TableSnapshot(self.view, self.epoch, parts, self._indexes, self._runs)
             return self._snapshot
 
     def find(self, keys: pl.DataFrame, *, wait: bool = True) -> tuple[int, pl.DataFrame, np.ndarray] | None:
@@ -153,6 +168,10 @@ class ViewTable:
         """The net changes since an epoch; None if they are no longer known."""
         with self._recent_lock:
             return self.recent.since(epoch)
+
+    def tidy(self) -> None:
+        """Release what no query needed lately."""
+        self._runs.drop_unread()
 
     def save(self) -> None:
         """Let the next start continue from here. Only the thread that applies epochs calls it: readers do not wait for the disk."""
