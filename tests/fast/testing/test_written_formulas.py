@@ -1,4 +1,4 @@
-"""Formulas over aggregates and over matched rows: values of many rows may stand wherever a column may, and are shown as they were written."""
+"""Formulas over aggregates and matched rows: values of many rows stand wherever a column may, and are shown as they were written."""
 
 from __future__ import annotations
 

@@ -165,7 +165,9 @@ class _FormulaReader:
             return self._kept(self._value(node), node)
         if isinstance(node, ColumnName) and (variable := self._variable(node)) is not None:
             inner = self._inner(node, variable)
-            return inner if variable == self._scope.current else self._kept(Value(LAST, "", pa.null(), variable, self._checked(inner)), node)
+            if variable == self._scope.current:
+                return inner
+            return self._kept(Value(LAST, "", pa.null(), variable, self._checked(inner)), node)
         if isinstance(node, FunctionCall) and node.name in ("next", "lead"):
             hint = "a match sees rows up to the current one: add a variable for the next row, and compare in its condition"
             raise self._refuse(node, f"{node.name}(...) looks at a row that comes later", hint)
