@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.core.columns.names import Names, listed
 from headrace.core.errors import PlanError
+from headrace.core.where import caller
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.expressions import Expression, Typed, check, parse
 from headrace.plan.nodes import Node, column
@@ -52,8 +53,12 @@ class StepPlace:
 
 
 def columns_of(names: Names, node: Node, role: str) -> tuple[str, ...]:
-    """Names of columns, or one, all of which a node has."""
-    return tuple(column(node, name, role).name for name in listed(names))
+    """Names of columns, or one, all of which a node has, each once."""
+    found = tuple(column(node, name, role).name for name in listed(names))
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise PlanError(f"{role} names {twice!r} twice", hint="name it once", where=caller() or node.where)
+    return found
 
 
 def refuse_twice(columns: pa.Schema, at: str | None) -> None:
