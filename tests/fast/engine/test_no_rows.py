@@ -10,6 +10,7 @@ import pytest
 from headrace.api.declaration import Declaration
 from headrace.api.windows import bounded
 from headrace.engine.program import stateless_steps
+from headrace.engine.program.computed_columns import computed
 from headrace.log.target import LogTopic
 from headrace.testing.driver import TestDriver
 from tests.support.streams import at
@@ -22,7 +23,6 @@ def test_steps_without_records_are_counted_and_compute_nothing(monkeypatch: pyte
     app.view("groups", large.group("k", ttl=None).agg(total="sum(score)"))
     app.sink(large.select("k", "score"), LogTopic("out"), name="out")
     asked = list[int]()
-    computed = stateless_steps.computed
 
     def noted(frame: pl.DataFrame, *others: Any) -> Any:
         asked.append(frame.height)
