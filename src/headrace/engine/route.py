@@ -54,6 +54,10 @@ class Router:
         """Send records through stateless steps, and to what follows them."""
         for step in flow.steps:
             taken = frame.height
+            if not taken:
+                # To ask polars about no rows takes as long as about a few.
+                self.result.accounting.add(step.name)
+                continue
             outcome = step.run(frame, self.time)
             frame = outcome.frame
             bad = 0 if outcome.bad is None else outcome.bad.height
@@ -72,18 +76,23 @@ class Router:
         """Send records to a step of Spark's, with their originals."""
         if cut.transforms:
             self.result.accounting.add(cut.step, taken=frame.height)
-            # Slices for several tasks: if there are few records, one task alone is quicker.
-            size = max(_FEW, -(-frame.height // self.program.shards))
-            slices = frame.select_seq(cut.columns.names).iter_slices(size)
-            self.result.packets += [Packet(cut.name, shard, part) for shard, part in enumerate(slices) if part.height]
+        if not frame.height:
             return
-        if frame.height:
+        if not cut.transforms:
             self.result.packets.append(Packet(cut.name, self.shard or 0, self.came.with_originals(frame, places=True)))
+            return
+        # Slices for several tasks: if there are few records, one task alone is quicker.
+        size = max(_FEW, -(-frame.height // self.program.shards))
+        slices = frame.select_seq(cut.columns.names).iter_slices(size)
+        self.result.packets += [Packet(cut.name, shard, part) for shard, part in enumerate(slices) if part.height]
 
     def _exit(self, exit_: Exit, frame: pl.DataFrame) -> None:
         name = exit_.target
         if name in self.program.cuts:
             self._leave(self.program.cuts[name], frame)
+            return
+        if not frame.height:
+            self.result.accounting.add(name)
             return
         if name in self.program.outlets:
             outlet = self.program.outlets[name]
@@ -127,8 +136,6 @@ class Router:
         their source, which keeps them in its order. The same record always has the same writer, otherwise a repeated epoch would not be
         recognized. This is not certain for rows that a function of the user made, so these have one writer.
         """
-        if not frame.height:
-            return
         if self.shard is None and outlet.key:
             self.result.packets += sharded(Exit(outlet.name), frame, outlet.key, self.program.shards)
         elif self.shard is None and partitions is not None:

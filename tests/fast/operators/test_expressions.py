@@ -7,7 +7,7 @@ import pytest
 
 from headrace.core.errors import PlanError
 from headrace.operators import expressions
-from headrace.operators.expressions import REASON, compile, evaluate  # noqa: A004
+from headrace.operators.expressions import REASON, compile, evaluate, kernels  # noqa: A004
 from headrace.plan.expressions import check, parse
 
 FRAME = pl.DataFrame(
@@ -82,3 +82,23 @@ def test_what_spark_evaluates_is_not_compiled():
 def test_no_step_runs_python_for_each_row():
     folder = Path(expressions.__file__).parent
     assert [file.name for file in folder.glob("*.py") if "map_elements" in file.read_text(encoding="utf-8")] == []
+
+
+AMOUNTS = pl.DataFrame({"amount": [-2.0, 1.0, float("inf"), None]})
+
+
+def test_an_operation_on_constants_is_computed_once_and_not_for_every_batch(monkeypatch):
+    compiled = compile(check(parse("amount < double('inf') and amount > cast(' -1 ' as double)"), AMOUNTS.to_arrow().schema))
+
+    def asked(*_):
+        raise AssertionError("a constant text was read again")
+
+    monkeypatch.setattr(kernels, "_run", asked)
+    assert AMOUNTS.select(compiled.value).to_series().to_list() == [False, True, False, None]
+
+
+def test_an_operation_on_constants_that_raises_does_so_only_for_rows_that_need_it():
+    compiled = compile(check(parse("case when amount > 1 then cast('x' as int) else cast('7' as int) end"), AMOUNTS.to_arrow().schema))
+    reason = "text that is not an int in 'x'"
+    assert AMOUNTS.select(compiled.error.alias("error")).to_series().to_list() == [None, None, reason, None]
+    assert AMOUNTS.select(compiled.value).to_series().to_list()[:2] == [7, 7]

@@ -206,9 +206,11 @@ def test_an_alignment_that_could_stop_a_stream_is_refused(watermark: Any, other:
 @pytest.mark.parametrize(
     ("declare", "said"),
     [
-        (lambda clicks: clicks.to_table(["page", "page"]), "'clicks.table' has 'page' twice"),
-        (lambda clicks: clicks.dedup(["page", "page"], ttl="1h").to_table("page"), "'clicks.dedup' has 'page' twice"),
-        (lambda clicks: clicks.to_table("page").top(1, by="at", per=["page", "page"]), "has 'page' twice"),
+        (lambda clicks: clicks.to_table(["page", "page"]), "key names 'page' twice"),
+        (lambda clicks: clicks.dedup(["page", "page"], ttl="1h").to_table("page"), "dedup by names 'page' twice"),
+        (lambda clicks: clicks.to_table("page").top(1, by="at", per=["page", "page"]), "top per names 'page' twice"),
+        (lambda clicks: clicks.group(["page", "page"], ttl=None), "group by names 'page' twice"),
+        (lambda clicks: clicks.score(len, inputs=["page", "page"]), "score input names 'page' twice"),
         (lambda clicks: clicks.group([], ttl=None).agg(n="count(*)"), r"group\(\) of 'clicks' has no key"),
         (lambda clicks: clicks.to_table([]), r"to_table\(\) of 'clicks' has no key"),
         (lambda clicks: clicks.group(7, ttl=None), "7 names no columns"),

@@ -52,7 +52,7 @@ def plain(streams: Streams) -> Any:
 Made = Callable[[Streams, Mapping[str, Any]], Any]
 COMPOSITIONS: Mapping[str, Made] = {
     "behind a filter and columns": lambda s, p: matched(s.a.where("n is distinct from 2").with_columns(v="n + 1"), p),
-    # Of different records with one key, that which comes first passes: only copies are alike in every order.
+    # Of records with one key, dedup passes on the first that arrives: here that is the same one in any order.
     "behind dedup": lambda s, p: matched(plain(s).union(plain(s)).dedup("id", ttl="20 seconds"), p),
     "behind the previous row": lambda s, p: matched(
         plain(s).with_previous("v", by="k", ttl="20 seconds").select("id", "k", "coalesce(v - previous_v, v) as v"), p

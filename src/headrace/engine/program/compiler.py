@@ -57,9 +57,8 @@ class _Compiler:
             return Operator(made.spec, entries, level, (), columns, flow, source, node.gathers)
         results = tuple((result.name, result.expression) for result in node.results)
         flow = self._routes.after(node, Way(node))
-        calls = tuple((call.placeholder, str(call)) for call in node.aggregates)
         columns = tuple(node.columns.names)
-        operator = Operator(made.spec, entries, level, results, columns, flow, source, node.gathers, node.colocated_with, written=calls)
+        operator = Operator(made.spec, entries, level, results, columns, flow, source, node.gathers, node.colocated_with)
         colocated = all(step.colocated_with for step, _ in self._plan.steps_after(node)) and not self._plan.outputs_after(node)
         if isinstance(made.spec, Upserting) and colocated:
             return replace(operator, spec=made.spec.with_upserts(), upserts=True)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from headrace.core.columns.schema import quoted
 from headrace.engine.entry import Entry
 from headrace.engine.ingest import ingest, resume, resume_transformed
 from headrace.engine.operate import OperatorShard, operate, table_of
@@ -73,8 +72,6 @@ class Operator:
     """The operator before it on whose shards it works, with all rows of that at hand."""
     upserts: bool = False
     """Whether all that follows takes a row as replacing that of its key: nothing says that a row which is replaced does not hold."""
-    written: tuple[tuple[str, str], ...] = ()
-    """The columns that `outputs` are over, as the user wrote them."""
 
     def fresh(self) -> Stateful:
         """The operator of one shard, with no state yet."""
@@ -94,11 +91,7 @@ class Operator:
             results = without(results if known.all() else results.filter(known), FAULT)
         kept = [column for column in results.columns if column not in {c for c, _ in self._finish} and column != ALL]
         made, bad = computed(results, self._finish, kept)
-        if bad is not None:
-            reason = pl.col(REASON)
-            for column, text in self.written:
-                reason = reason.str.replace_all(rf"{quoted(column)}|\b{column}\b", text.replace("$", "$$"))
-            failed.append(bad.with_columns_seq(reason))
+        failed += [] if bad is None else [bad]
         return columns_of(made, [*self.columns, TIME, OP, *([CHANGED] if CHANGED in made.columns else [])]), failed
 
     @cached_property

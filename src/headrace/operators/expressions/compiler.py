@@ -12,6 +12,9 @@ from headrace.operators.expressions.parts import OPERATIONS, CompiledTerm, Fault
 from headrace.plan.expressions.check import Typed
 from headrace.plan.expressions.terms import Apply, Constant, Field, Term
 
+# The types whose values Python has exactly.
+_PLAIN = (pl.Boolean(), pl.Int8(), pl.Int16(), pl.Int32(), pl.Int64(), pl.Float32(), pl.Float64(), pl.String())
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -42,10 +45,21 @@ def _part(term: Term) -> CompiledTerm:
     if isinstance(term, Field):
         return CompiledTerm(term, pl.col(term.name))
     if isinstance(term, Constant) and term.kind is not None:
-        return CompiledTerm(term, literal(term.value, term.kind))
+        return CompiledTerm(term, literal(term.value, term.kind), same=True)
     if isinstance(term, Apply):
-        return OPERATIONS[term.operation](term, tuple(_part(argument) for argument in term.arguments))
+        parts = tuple(_part(argument) for argument in term.arguments)
+        made = OPERATIONS[term.operation](term, parts)
+        return _computed(made) if all(part.same for part in parts) else made
     raise TypeError(f"{term} cannot be compiled")
+
+
+def _computed(made: CompiledTerm) -> CompiledTerm:
+    """The value of an operation on constants, computed now and not in every batch; one that raises does so where it is evaluated."""
+    kind = None if made.term.kind is None else dtype(made.term.kind)
+    if kind not in _PLAIN:
+        return made
+    value, *faults = pl.select(made.value.alias("value"), *(one.flag.alias(f"{number}") for number, one in enumerate(made.faults))).row(0)
+    return made if any(faults) else CompiledTerm(made.term, pl.lit(value, kind), same=True)
 
 
 def _reason(faults: tuple[Fault, ...]) -> pl.Expr | None:

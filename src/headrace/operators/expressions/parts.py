@@ -33,6 +33,8 @@ class CompiledTerm:
     value: pl.Expr
     inherited: tuple[Fault, ...] = ()
     own: tuple[Fault, ...] = ()
+    same: bool = False
+    """Whether it is known to be the same for every row."""
 
     @property
     def faults(self) -> tuple[Fault, ...]:

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from headrace.core.columns.schema import quoted
 from headrace.operators.aggregates.arguments import aggregate_of
 from headrace.operators.aggregates.call import EvaluatedCall
 from headrace.operators.aggregates.partials import FAULT, ROWS, finishes, of_no_records, partial
@@ -69,14 +68,7 @@ class Evaluator:
         frame = frame.with_columns_seq(made)
         found = frame.select_seq(_spread(self._finish.value).alias("value"), *_errors(self._finish))
         faults += [found.get_column(name) for name in found.columns[1:]]
-        return found.get_column("value"), self._said(_first(faults))
-
-    def _said(self, reasons: pl.Series | None) -> pl.Series | None:
-        """Reasons in which values of the match are called as the user wrote them."""
-        for value, _ in self._values if reasons is not None else ():
-            assert reasons is not None
-            reasons = reasons.str.replace_all(quoted(value.placeholder), value.written, literal=True)
-        return reasons
+        return found.get_column("value"), _first(faults)
 
     def _value(self, value: Value, ready: _Ready, rows: pl.DataFrame, sights: Sights) -> tuple[pl.Series, pl.Series | None]:
         if value.kind == NUMBER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,8 +14,10 @@ from headrace.plan.aggregates.nodes import TypedCall
 from headrace.plan.aggregates.rules import RULES, SAME_AS, Given
 from headrace.plan.aggregates.user_aggregate import Aggregate
 from headrace.plan.evolution.canonical import digest
-from headrace.plan.expressions import AGGREGATES, check, parse
+from headrace.plan.expressions import AGGREGATES, Expression, Typed, check
 from headrace.plan.expressions.aggregates import AggregateCall, parse_aggregate
+from headrace.plan.expressions.expression import with_columns_spelled
+from headrace.plan.expressions.syntax.nodes import ColumnName, SyntaxNode, substituted
 from headrace.plan.nodes import NamedExpression
 
 # These are the same over distinct values.
@@ -33,19 +35,30 @@ def aggregation(
     if not outputs:
         raise PlanError("agg() without an aggregate", hint='name at least one: agg(views="count(*)")', where=where)
     calls: dict[str, TypedCall] = {}
-    named: list[tuple[str, str]] = []
+    named: list[tuple[str, Expression]] = []
     for name, text in outputs.items():
         parsed = parse_aggregate(text, where, frozenset(own or ()))
-        finish = parsed.finish.text
-        for call in reversed(parsed.calls):
-            made = _call(call, columns, own or {}, where)
-            made = calls.setdefault(made.placeholder, made)
-            finish = finish.replace(f"`{call.placeholder}`", f"`{made.placeholder}`")
-        named.append((name, finish))
-    results = pa.schema([pa.field(call.placeholder, call.type) for call in calls.values()])
+        made = {call.placeholder: _call(call, columns, own or {}, where) for call in parsed.calls}
+        for call in made.values():
+            calls.setdefault(call.placeholder, call)
+        named.append((name, _renamed(parsed.finish, {name: call.placeholder for name, call in made.items()})))
+    results = [pa.field(call.placeholder, call.type) for call in calls.values()]
     # In an order of their own: the order in which they are written does not change the state.
     ordered = tuple(calls[placeholder] for placeholder in sorted(calls))
-    return ordered, tuple(NamedExpression(name, check(parse(text, where), results)) for name, text in named)
+    return ordered, tuple(NamedExpression(name, _finish(expression, results)) for name, expression in named)
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    def renamed(node: SyntaxNode) -> SyntaxNode | None:
+        return ColumnName(node.span, (names[node.name],)) if isinstance(node, ColumnName) else None
+
+    return replace(expression, root=substituted(expression.root, renamed))
+
+
+def _finish(expression: Expression, results: Sequence[pa.Field]) -> Typed:
+    """The expression over results of aggregates, shown as the user wrote it; Spark needs their names in its text."""
+    typed = check(expression, pa.schema([]), results)
+    return typed if typed.fused else replace(typed, expression=with_columns_spelled(expression))
 
 
 def _call(call: AggregateCall, columns: pa.Schema, own: Mapping[str, Aggregate], where: str | None) -> TypedCall:

@@ -45,8 +45,12 @@ class StepPlace:
         return check(parsed, self.columns)
 
     def columns_of(self, names: Names, role: str) -> tuple[str, ...]:
-        """Names of columns, or one, all of which the node has."""
-        return tuple(column(self.node, name, role).name for name in listed(names))
+        """Names of columns, or one, all of which the node has, each once."""
+        found = tuple(column(self.node, name, role).name for name in listed(names))
+        twice = next((name for name in found if found.count(name) > 1), None)
+        if twice is not None:
+            raise self.refused(f"{role} names {twice!r} twice", hint="name it once")
+        return found
 
     def refused(self, fact: str, *, hint: str, why: str = "") -> PlanError:
         return PlanError(fact, why=why, hint=hint, where=self.at)

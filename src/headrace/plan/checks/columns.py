@@ -54,6 +54,3 @@ def refuse_keys_that_are_not_plain(node: Node) -> None:
             hint="take a part of it, or its text, into a column first: with_columns(...)",
             where=node.where,
         )
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise PlanError(f"the key of {node.name!r} has {twice!r} twice", hint="name it once", where=node.where)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.core.errors import PlanError
 from headrace.plan.expressions.aggregate_names import AGGREGATES
-from headrace.plan.expressions.expression import Expression, parse
+from headrace.plan.expressions.expression import Expression, of_a_row, parse
 from headrace.plan.expressions.syntax.grammar import Grammar
-from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Star, SyntaxNode
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Star, SyntaxNode, substituted
 from headrace.plan.expressions.syntax.problems import unknown_name
 
 # `first(x) ignore nulls` is `first(x, true)`.
@@ -34,9 +33,8 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class SplitAggregate:
-    """The `calls` to aggregate, each once, and `finish`, which computes the result from their placeholders."""
+    """The `calls` to aggregate, each once, and `finish`, which computes the result from columns with their placeholders as names."""
 
-    text: str
     finish: Expression
     calls: tuple[AggregateCall, ...]
 
@@ -45,36 +43,30 @@ def parse_aggregate(text: str, where: str | None = None, functions: frozenset[st
     """Read an aggregate expression; `functions` are names of aggregates beyond Spark's own.
 
     >>> aggregation = parse_aggregate("sum(amount) / count(*)")
-    >>> aggregation.finish.text, [call.name for call in aggregation.calls]
-    ('`_aggregate_0` / `_aggregate_1`', ['sum(amount)', 'count(*)'])
+    >>> aggregation.finish.columns, [call.name for call in aggregation.calls]
+    (('_aggregate_0', '_aggregate_1'), ['sum(amount)', 'count(*)'])
     """
     known = AGGREGATES | {name.lower() for name in functions}
     grammar = Grammar(text, where)
     root = grammar.expression()
     grammar.finish()
-    found = list(_outermost(root, known))
-    if not found:
-        raise _none_there(text, root, known, where)
     calls: dict[SyntaxNode, AggregateCall] = {}
-    finish, end = "", 0
-    for node in found:
+
+    def placeholder(node: SyntaxNode) -> SyntaxNode | None:
+        """The column of an aggregate, where one is called; none of its arguments is looked into."""
+        if not isinstance(node, FunctionCall) or node.name not in known:
+            return None
         key = _without_case(node)
         if key not in calls:
             calls[key] = _call(node, text, where, f"_aggregate_{len(calls)}", known)
-        finish += text[end : node.span.start] + f"`{calls[key].placeholder}`"
-        end = node.span.end
-    aggregation = SplitAggregate(text, parse(finish + text[end:], where), tuple(calls.values()))
+        return ColumnName(node.span, (calls[key].placeholder,))
+
+    finish = Expression(text, substituted(root, placeholder), where)
+    if not calls:
+        raise _none_there(text, root, known, where)
+    aggregation = SplitAggregate(of_a_row(finish), tuple(calls.values()))
     _refuse_loose_columns(aggregation, where)
     return aggregation
-
-
-def _outermost(node: SyntaxNode, known: frozenset[str]) -> Iterator[FunctionCall]:
-    """Aggregate calls, in the order of the text."""
-    if isinstance(node, FunctionCall) and node.name in known:
-        yield node
-        return
-    for child in node.children():
-        yield from _outermost(child, known)
 
 
 def _call(node: FunctionCall, text: str, where: str | None, placeholder: str, known: frozenset[str]) -> AggregateCall:
@@ -115,7 +107,7 @@ def _refuse_loose_columns(aggregation: SplitAggregate, where: str | None) -> Non
     loose = [name for name in aggregation.finish.columns if name not in placeholders]
     if loose:
         raise PlanError(
-            f"column {loose[0]!r} is outside of every aggregate in {aggregation.text!r}",
+            f"column {loose[0]!r} is outside of every aggregate in {aggregation.finish.text!r}",
             why="it has many values, and the result is one",
             hint=f"put it in by=, or write first({loose[0]})",
             where=where,
@@ -125,12 +117,7 @@ def _refuse_loose_columns(aggregation: SplitAggregate, where: str | None) -> Non
 def _without_case(node: FunctionCall) -> SyntaxNode:
     """The call with its column names in lower case: Spark does not distinguish Amount from amount."""
 
-    def lowered(part: SyntaxNode) -> SyntaxNode:
-        if isinstance(part, ColumnName):
-            return ColumnName(part.span, tuple(name.lower() for name in part.parts))
-        if isinstance(part, FunctionCall):
-            condition = None if part.filter is None else lowered(part.filter)
-            return replace(part, arguments=tuple(lowered(argument) for argument in part.arguments), filter=condition)
-        return part
+    def lowered(part: SyntaxNode) -> SyntaxNode | None:
+        return ColumnName(part.span, tuple(name.lower() for name in part.parts)) if isinstance(part, ColumnName) else None
 
-    return lowered(node)
+    return substituted(node, lowered)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -63,15 +64,17 @@ class Typed:
         return " ".join(self.expression.text.split())
 
 
-def check(expression: Expression, schema: pa.Schema) -> Typed:
+def check(expression: Expression, schema: pa.Schema, computed: Sequence[pa.Field] = ()) -> Typed:
     """Resolve names as Spark does (ignoring case), infer the type, and refuse what Spark would refuse.
+
+    Columns that are `computed` from parts of the expression are not the user's, and no hint names them.
 
     >>> from headrace.plan.expressions import parse
     >>> typed = check(parse("amount / 2"), pa.schema([("amount", pa.int32())]))
     >>> typed.type, typed.fused
     (DataType(double), True)
     """
-    term = _Checker(expression, schema).term(expression.root)
+    term = _Checker(expression, schema, computed).term(expression.root)
     try:
         term = optimized(term)
     except NeverFolds as problem:
@@ -107,10 +110,11 @@ def _field(name: str, site: Site, terms: tuple[Term, ...]) -> Term:
 
 
 class _Checker:
-    def __init__(self, expression: Expression, schema: pa.Schema) -> None:
+    def __init__(self, expression: Expression, schema: pa.Schema, computed: Sequence[pa.Field]) -> None:
         self._text = expression.text
         self._where = expression.where
-        self._schema = schema
+        self._columns = schema.names
+        self._schema = [*schema, *computed]
 
     def term(self, node: SyntaxNode) -> Term:
         if isinstance(node, ColumnName):
@@ -140,16 +144,9 @@ class _Checker:
         if node.name != "struct":
             return [self.term(argument) for argument in node.arguments]
         parts: list[Term] = []
-        for place, argument in enumerate(node.arguments, 1):
-            operand = argument.operand if isinstance(argument, NamedArgument) else argument
-            name = (
-                argument.name
-                if isinstance(argument, NamedArgument)
-                else operand.parts[-1]
-                if isinstance(operand, ColumnName)
-                else f"col{place}"
-            )
-            parts += [Constant(kinds.STRING, False, name, name), self.term(operand)]
+        for argument in node.arguments:
+            assert isinstance(argument, NamedArgument)
+            parts += [Constant(kinds.STRING, False, argument.name, argument.name), self.term(argument.operand)]
         return parts
 
     def _column(self, node: ColumnName) -> Term:
@@ -162,10 +159,10 @@ class _Checker:
         if not found and tuple(name.lower() for name in node.parts) in _WORDS_OF_THE_MOMENT:
             return self._call(node.name.lower(), node, [])
         if not found:
-            fact, hint = unknown_name("column", node.name, self._schema.names)
+            fact, hint = unknown_name("column", node.name, self._columns)
             raise self._site(node, "").refuse(fact, hint)
         field = found[0]
-        term: Term = Field(kinds.plain(field.type), field.nullable, node.name, field.name)
+        term: Term = Field(kinds.plain(field.type), field.nullable, self._written(node) if len(node.parts) == 1 else node.name, field.name)
         for name in node.parts[1:]:
             term = self._ruled(node, partial(_field, name), [term])
         return term

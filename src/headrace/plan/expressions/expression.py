@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from headrace.core.columns.schema import quoted
 from headrace.core.errors import PlanError
 from headrace.plan.expressions.syntax.foreign import foreign
 from headrace.plan.expressions.syntax.grammar import Grammar
@@ -49,12 +50,27 @@ def parse(text: str, where: str | None = None) -> Expression:
         if other is None:
             raise
         root = other
-    for node in root.walk():
+    return of_a_row(Expression(text, root, where))
+
+
+def with_columns_spelled(expression: Expression) -> Expression:
+    """The expression with the name of each column in its text, where a column stands for something else that the user wrote."""
+    text, end = "", 0
+    columns = {node.span.start: node for node in expression.root.walk() if isinstance(node, ColumnName)}
+    for start, node in sorted(columns.items()):
+        text += expression.text[end:start] + ".".join(map(quoted, node.parts))
+        end = node.span.end
+    return replace(expression, text=text + expression.text[end:])
+
+
+def of_a_row(expression: Expression) -> Expression:
+    """The expression, unless a word in it belongs to an aggregate."""
+    for node in expression.root.walk():
         if isinstance(node, FunctionCall) and (node.distinct or node.filter is not None or node.ignores_nulls):
             raise PlanError(
                 f"{node.name}(...) with distinct, filter or ignore nulls is an aggregate",
-                why=f"{text!r} is evaluated for each row on its own",
+                why=f"{expression.text!r} is evaluated for each row on its own",
                 hint="aggregates belong in agg(...)",
-                where=where,
+                where=expression.where,
             )
-    return Expression(text, root, where)
+    return expression

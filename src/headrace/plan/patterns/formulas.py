@@ -5,8 +5,8 @@ Each such value becomes a placeholder, so that what is left is an ordinary expre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +17,10 @@ from headrace.core.errors import PlanError
 from headrace.plan.aggregates.checked import aggregation
 from headrace.plan.aggregates.nodes import TypedCall as AggregateCall
 from headrace.plan.aggregates.user_aggregate import Aggregate
-from headrace.plan.expressions import AGGREGATES, Typed, check, parse
+from headrace.plan.expressions import AGGREGATES, Expression, Typed, check
+from headrace.plan.expressions.expression import of_a_row
 from headrace.plan.expressions.syntax.grammar import Grammar
-from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Literal, Star, SyntaxNode
+from headrace.plan.expressions.syntax.nodes import ColumnName, FunctionCall, Literal, Star, SyntaxNode, substituted
 from headrace.plan.expressions.syntax.problems import type_error, unknown_name
 
 FIRST, LAST, PREVIOUS, AGGREGATE, NUMBER, CLASSIFIER = "first", "last", "prev", "aggregate", "match_number", "classifier"
@@ -45,7 +46,6 @@ class Value:
     offset: int = 0
     call: AggregateCall | None = None
     whole: bool = False
-    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -155,33 +155,27 @@ class _FormulaReader:
         grammar = _Grammar(self._text, self._scope)
         root = grammar.expression()
         grammar.finish()
-        written, end = "", 0
-        for node, replacement in self._replacements(root):
-            written += self._text[end : node.span.start] + replacement
-            end = node.span.end
+        root = substituted(root, self._placeholder)
         values = tuple(self._values.values())
-        columns = pa.schema([*self._scope.columns, *(pa.field(value.placeholder, value.type) for value in values)])
-        return Formula(self._text, self._checked(written + self._text[end:], columns), values)
+        return Formula(self._text, self._checked(root, [pa.field(value.placeholder, value.type) for value in values]), values)
 
-    def _replacements(self, node: SyntaxNode) -> Iterator[tuple[SyntaxNode, str]]:
-        """The outermost values of the match, in the order of the text, and what stands for each."""
+    def _placeholder(self, node: SyntaxNode) -> SyntaxNode | None:
+        """The column that stands for a value of the match, which may be one of the current row; None for what is no such value."""
         if isinstance(node, FunctionCall) and (node.name in _OURS or node.name in self._aggregates):
-            yield node, quoted(self._kept(self._value(node), node).placeholder)
-        elif isinstance(node, ColumnName) and (variable := self._scope.variable(node.name)) is not None:
+            return self._kept(self._value(node), node)
+        if isinstance(node, ColumnName) and (variable := self._variable(node)) is not None:
             inner = self._inner(node, variable)
             if variable == self._scope.current:
-                yield node, inner
-            else:
-                value = Value(LAST, "", pa.null(), variable, self._checked(inner))
-                yield node, quoted(self._kept(value, node).placeholder)
-        elif isinstance(node, FunctionCall) and node.name == "next":
+                return inner
+            return self._kept(Value(LAST, "", pa.null(), variable, self._checked(inner)), node)
+        if isinstance(node, FunctionCall) and node.name in ("next", "lead"):
             hint = "a match sees rows up to the current one: add a variable for the next row, and compare in its condition"
-            raise self._refuse(node, "next(...) looks at a row that comes later", hint)
-        elif isinstance(node, Star):
+            raise self._refuse(node, f"{node.name}(...) looks at a row that comes later", hint)
+        if isinstance(node, FunctionCall) and node.name == "lag":
+            raise self._refuse(node, "lag(...) is a function of windows", "prev(amount) is that of the previous row, in define")
+        if isinstance(node, Star):
             raise self._refuse(node, "this cannot stand in an expression", "count(A.*) counts the rows of A")
-        else:
-            for child in node.children():
-                yield from self._replacements(child)
+        return None
 
     def _value(self, node: FunctionCall) -> Value:
         whole = not self._scope.all_rows and self._scope.current is None
@@ -221,8 +215,8 @@ class _FormulaReader:
         return Value(node.name, "", kind)
 
     def _aggregated(self, node: FunctionCall, whole: bool) -> Value:
-        variable, written = self._unqualified(node)
-        calls, _ = aggregation({"value": written}, self._scope.columns, self._scope.where, self._scope.own)
+        variable, _ = self._unqualified(node)
+        calls, _ = aggregation({"value": self._without_variables(node)}, self._scope.columns, self._scope.where, self._scope.own)
         call = replace(calls[0], written=self._text[node.span.start : node.span.end])
         for typed in (*call.arguments, *(() if call.filter is None else (call.filter,))):
             self._refuse_spark(typed)
@@ -232,42 +226,54 @@ class _FormulaReader:
         if not 1 <= len(node.arguments) <= 2 or node.distinct or node.filter is not None or node.ignores_nulls:
             raise self._refuse(node, f"{node.name} takes a value and a number of rows", f"{node.name}(amount), {node.name}(amount, 1)")
         self._refuse_nested(node.arguments[0])
-        variable, written = self._unqualified(node.arguments[0])
+        variable, row = self._unqualified(node.arguments[0])
         offset = 0
         if len(node.arguments) == 2:
             number = node.arguments[1]
             if not isinstance(number, Literal) or not isinstance(number.value, int) or isinstance(number.value, bool) or number.value < 0:
                 raise self._refuse(number, "the number of rows is a whole number of zero or more", f"{node.name}(amount, 1)")
             offset = number.value
-        return variable, self._checked(written), offset
+        return variable, self._checked(row), offset
 
-    def _unqualified(self, node: SyntaxNode) -> tuple[str | None, str]:
-        """Whose rows an argument is about, and its text without the name of that variable."""
-        found: list[tuple[SyntaxNode, str | None, str]] = []
-        for part in node.walk():
+    def _unqualified(self, node: SyntaxNode) -> tuple[str | None, SyntaxNode]:
+        """Whose rows an argument is about, and the argument without the name of that variable."""
+        names = set[str | None]()
+
+        def unqualified(part: SyntaxNode) -> SyntaxNode | None:
             if part is not node:
                 self._refuse_nested(part)
             if isinstance(part, Star):
                 if len(part.below) != 1 or not isinstance(node, FunctionCall) or node.name != "count" or node.distinct:
                     raise self._refuse(part, "only count takes all columns", "count(A.*)")
-                found.append((part, self._known(part, part.below[0]), "*"))
-            elif isinstance(part, ColumnName):
-                variable = self._scope.variable(part.name)
-                written = self._text[part.span.start : part.span.end] if variable is None else self._inner(part, variable)
-                found.append((part, variable, written))
-        names = {variable for _, variable, _ in found}
+                names.add(self._known(part, part.below[0]))
+                return Star(part.span)
+            if not isinstance(part, ColumnName):
+                return None
+            variable = self._variable(part)
+            names.add(variable)
+            return part if variable is None else self._inner(part, variable)
+
+        found = substituted(node, unqualified)
         if len(names) > 1:
             said = " and ".join(sorted(name or "any row" for name in names))
             raise self._refuse(node, f"one value is about the rows of {said}", "name one variable: sum(A.amount * A.rate)")
+        return next(iter(names), None), found
+
+    def _without_variables(self, node: SyntaxNode) -> str:
+        """The text of an aggregate without the names of variables."""
         written, end = "", node.span.start
-        for part, _, text in sorted(found, key=lambda one: one[0].span.start):
-            written += self._text[end : part.span.start] + text
-            end = part.span.end
-        return next(iter(names), None), written + self._text[end : node.span.end]
+        parts = {part.span.start: part for part in node.walk() if isinstance(part, ColumnName | Star)}
+        for start, part in sorted(parts.items()):
+            column = isinstance(part, ColumnName) and self._variable(part) is None
+            if not column:
+                written += self._text[end:start] + ("*" if isinstance(part, Star) else ".".join(map(quoted, part.parts[1:])))
+                end = part.span.end
+        return written + self._text[end : node.span.end]
 
     def _refuse_nested(self, part: SyntaxNode) -> None:
         if isinstance(part, FunctionCall) and (part.name in _OURS or part.name in self._aggregates):
-            raise self._refuse(part, f"{part.name}(...) stands inside another value of the match", "each of them is of rows as they came")
+            hint = "first, last, prev and aggregates take columns of rows: last(A.amount, 1), sum(A.amount * A.rate)"
+            raise self._refuse(part, f"{part.name}(...) stands inside another value of the match", hint)
 
     def _known(self, node: SyntaxNode, name: str) -> str:
         variable = self._scope.variable(name)
@@ -276,15 +282,22 @@ class _FormulaReader:
             raise self._refuse(node, fact, hint)
         return variable
 
-    def _inner(self, node: ColumnName, variable: str) -> str:
+    def _variable(self, node: ColumnName) -> str | None:
+        """The variable whose column is named; None for a column of any row."""
+        variable = self._scope.variable(node.name)
+        if variable is None and len(node.parts) > 1 and node.name.lower() not in map(str.lower, self._scope.columns.names):
+            return self._known(node, node.name)
+        return variable
+
+    def _inner(self, node: ColumnName, variable: str) -> ColumnName:
         if len(node.parts) == 1:
             raise self._refuse(
                 node, f"{variable} is a variable of the pattern, not a column", f"name a column of its row: {variable}.amount"
             )
-        return ".".join(quoted(part) for part in node.parts[1:])
+        return ColumnName(node.span, node.parts[1:])
 
-    def _checked(self, written: str, columns: pa.Schema | None = None) -> Typed:
-        typed = check(parse(written, self._scope.where), self._scope.columns if columns is None else columns)
+    def _checked(self, root: SyntaxNode, computed: Sequence[pa.Field] = ()) -> Typed:
+        typed = check(of_a_row(Expression(self._text, root, self._scope.where)), self._scope.columns, computed)
         self._refuse_spark(typed)
         return typed
 
@@ -297,17 +310,12 @@ class _FormulaReader:
                 where=self._scope.where,
             )
 
-    def _kept(self, value: Value, node: SyntaxNode) -> Value:
-        """The value under its placeholder: the same one for the same value."""
+    def _kept(self, value: Value, node: SyntaxNode) -> ColumnName:
+        """The column of a value, under its placeholder: the same one for the same value."""
         kind = value.row.type if value.row is not None else value.type
         key = (value.kind, value.variable, value.row, value.offset, value.call and replace(value.call, placeholder=""), value.whole)
-        named = replace(
-            value,
-            placeholder=f"{PLACEHOLDER}{self._scope.current or ''} {len(self._values)}",
-            type=kind,
-            written=self._text[node.span.start : node.span.end],
-        )
-        return self._values.setdefault(key, named)
+        named = replace(value, placeholder=f"{PLACEHOLDER}{self._scope.current or ''} {len(self._values)}", type=kind)
+        return ColumnName(node.span, (self._values.setdefault(key, named).placeholder,))
 
     def _refuse(self, node: SyntaxNode, what: str, hint: str | None) -> PlanError:
         return type_error(self._text, node.span, what, self._scope.where, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -209,7 +209,7 @@ class Grammar(TokenReader):
         items = self._closed_list()
         if len(items) == 1:
             return items[0]
-        return FunctionCall(self.since(start), "struct", tuple(items))
+        return FunctionCall(self.since(start), "struct", _fields(items))
 
     def _worded(self) -> SyntaxNode:
         token = self.token
@@ -241,6 +241,8 @@ class Grammar(TokenReader):
             raise self.wrong(f"count(*) counts records, and {name}(*) is not known")
         distinct = self.accept("distinct")
         arguments = () if self.accept(")") else tuple(self._closed_list(named=name == "struct"))
+        if name == "struct":
+            arguments = _fields(arguments)
         if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], ColumnName):
             unit = Literal(arguments[0].span, arguments[0].name.lower(), pa.string())
             return FunctionCall(self.since(start), _WITH_UNIT[name], (unit, *arguments[1:]))
@@ -310,3 +312,13 @@ class Grammar(TokenReader):
                 without.append(self.name())
             self.expect(")")
         return Star(self.since(start), tuple(below), tuple(without))
+
+
+def _fields(items: Sequence[SyntaxNode]) -> tuple[SyntaxNode, ...]:
+    """The arguments of `struct`, each with the name that Spark gives its field."""
+    return tuple(
+        item
+        if isinstance(item, NamedArgument)
+        else NamedArgument(item.span, item, item.parts[-1] if isinstance(item, ColumnName) else f"col{place}")
+        for place, item in enumerate(items, 1)
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -44,6 +44,23 @@ class SyntaxNode:
         yield self
         for child in self.children():
             yield from child.walk()
+
+
+def substituted(node: SyntaxNode, instead: Callable[[SyntaxNode], SyntaxNode | None]) -> SyntaxNode:
+    """An expression with other nodes in the places of those for which `instead` has one.
+
+    A node that takes the span of the former one is shown as the user wrote that.
+    """
+    found = instead(node)
+    if found is not None:
+        return found
+
+    def part(value: Any) -> Any:
+        if isinstance(value, SyntaxNode):
+            return substituted(value, instead)
+        return tuple(map(part, value)) if isinstance(value, tuple) else value
+
+    return replace(node, **{one.name: part(getattr(node, one.name)) for one in fields(node)})
 
 
 @dataclass(frozen=True)
@@ -116,7 +133,7 @@ class Case(SyntaxNode):
 
 @dataclass(frozen=True)
 class NamedArgument(SyntaxNode):
-    """An argument with a name, as in `struct(a as b)`."""
+    """An argument with a name, as in `struct(a as b)`: every argument of `struct` has one."""
 
     operand: SyntaxNode
     name: str
