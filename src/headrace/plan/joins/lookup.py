@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
@@ -54,6 +55,11 @@ class TableLookup(Join):
     @property
     def does(self) -> str:
         return f"{self.sides.words}, current row{', the whole table on every shard' if self.broadcast else ''}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        # `wait` is about the first start of a job.
+        return super().state_parts | {"broadcast": self.broadcast}
 
     @property
     def state_summary(self) -> StateSummary:
