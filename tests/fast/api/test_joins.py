@@ -48,6 +48,8 @@ def rows_of_nothing() -> list[dict[str, Any]]:
 REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join(s.clicks, on="product")),
     ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join_within(s.clicks, on="product")),
+    ("table 'clicks.table' is joined with stream 'orders'", "'orders'.join('clicks.table', on=...)",
+     lambda s: s.prices.join(s.orders, on="product")),
     ("'untimed' has no watermark", "watermark=", lambda s: s.orders.join_within(s.untimed, on="product", within="1s")),
     ("is string in 'orders', and 'product', which is int in 'numbers'", "cast(product as string)",
      lambda s: s.orders.join_within(s.numbers, on="product", within="1s")),
@@ -105,6 +107,7 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("'tiers' is not a function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
     ("topic tiers of Kafka cannot be asked for keys", "app.table",
      lambda s: s.orders.lookup(hr.kafka("tiers", servers="broker:9092"), on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("'users.table' cannot be asked for keys", "stream.join(", lambda s: s.orders.lookup(s.users, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),
     ("lookup of 'orders' has no key", "on=", lambda s: s.orders.lookup(rows_of, on=[], returns="tier int")),
