@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,7 +43,7 @@ class Entry:
 
     def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         """The result of entering a batch. Records whose arguments could not be computed are bad."""
-        frame, outside = self._inside(_in_one_form(frame, self.by))
+        frame, outside = self._inside(_in_one_form(frame, {*self.by, *self.port.compared}))
         entered = self._entered(frame, time)
         bad = [part for part in (entered.bad, outside) if part is not None]
         return replace(entered, bad=pl.concat(bad, how="diagonal")) if outside is not None else entered
@@ -91,7 +91,7 @@ class Entry:
         return [pl.concat(frames, how="diagonal").sort(OP, maintain_order=True)]
 
 
-def _in_one_form(frame: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+def _in_one_form(frame: pl.DataFrame, by: Iterable[str]) -> pl.DataFrame:
     """Records whose keys have the same bits where they are equal, as in Spark: there are two zeros, and many forms of NaN."""
     floats = [name for name in by if name in frame.columns and frame.schema[name].is_float()]
     if not floats:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
 from headrace.plan.nodes import Node, StateSummary, facts_first
@@ -39,6 +41,18 @@ class TableLookup(Join):
                 hint=f"{facts_first(self.sides.left)}, or make it a table: .to_table(key)",
                 where=self.where,
             )
+
+    @property
+    def spread_by(self) -> tuple[str, ...]:
+        """With the whole table on every shard, what most records ask for makes no shard slow. Records of one key stay in their order."""
+        if not self.broadcast:
+            return ()
+        left = self.sides.left
+        if left.order_key and set(left.order_key) <= set(left.columns.names):
+            return left.order_key
+        # Floats that records are spread by are changed to one form of zero.
+        kept = [field.name for field in left.columns if not (pa.types.is_nested(field.type) or pa.types.is_floating(field.type))]
+        return tuple(kept) or self.sides.left_on
 
     @property
     def awaited(self) -> tuple[Node, ...]:
