@@ -29,7 +29,7 @@ def within(both: Two, **given: Any) -> Stream:
     return both[0].join_within(both[1], **{"on": "k", "within": "5s", "how": "left"} | given)
 
 
-def as_of(both: Two, *, ttl: str | None = None, history: str = "1 hour", early: bool = False, **given: Any) -> Stream:
+def as_of(both: Two, *, ttl: str | None = None, history: str = "1 hour", early: bool = False, **given: Any) -> Any:
     versions = both[1].to_table(["k", "n"], ttl=ttl).as_of("at", history=history)
     joined: Any = both[0].join(versions, **{"on": ["k", "n"], "how": "left"} | given)
     return joined.emit(early=True, key="id") if early else joined

@@ -89,6 +89,7 @@ class Versions(OneState[Multimap]):
 
 def _near(known: FoundRows, earliest: np.ndarray) -> np.ndarray:
     """Which versions may end new ones or be ended by them: those from the earliest new one of their key on, and the last before that."""
-    from_then = known.rows.get_column(TIME).to_numpy() >= earliest[known.places]
+    from_then: np.ndarray = known.rows.get_column(TIME).to_numpy() >= earliest[known.places]
     last_before = np.append(from_then[1:] | (known.places[1:] != known.places[:-1]), True)
-    return from_then | last_before
+    near: np.ndarray = from_then | last_before
+    return near
