@@ -41,7 +41,7 @@ test-fast: ## the tests without a JVM, with fewer random examples, for the inner
 soak: export HEADRACE_EXAMPLES := soak
 soak: ## the long form of tests of which make test does a part: all random examples, 20,000 simulated crashes of the log; hours
 	@scripts/setup.sh java
-	@$(pytest) -m "soaked or randomized or hypothesis"
+	@$(pytest) --session-timeout 86400 -m "soaked or randomized or hypothesis"
 
 MINUTES := 5
 fuzz: ## the randomized tests with fresh seeds for MINUTES=5; a failure prints the command that repeats it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,7 +43,7 @@ class Entry:
 
     def enter(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
         """The result of entering a batch. Records whose arguments could not be computed are bad."""
-        frame, outside = self._inside(_in_one_form(frame, self.by))
+        frame, outside = self._inside(_in_one_form(frame, {*self.by, *self.port.compared}))
         return _with_bad(self._entered(frame, time), outside)
 
     def _entered(self, frame: pl.DataFrame, time: EpochTime) -> Entered:
@@ -93,7 +93,7 @@ def _with_bad(entered: Entered, bad: pl.DataFrame | None) -> Entered:
     return replace(entered, bad=bad if entered.bad is None else pl.concat([entered.bad, bad], how="diagonal"))
 
 
-def _in_one_form(frame: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
+def _in_one_form(frame: pl.DataFrame, by: Iterable[str]) -> pl.DataFrame:
     """Records whose keys have the same bits where they are equal, as in Spark: there are two zeros, and many forms of NaN."""
     floats = [name for name in by if name in frame.columns and frame.schema[name].is_float()]
     if not floats:

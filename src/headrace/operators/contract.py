@@ -221,6 +221,8 @@ class Port:
     """How far from a record's time its windows may reach, in microseconds."""
     broadcast: bool = False
     """Whether every shard gets every row."""
+    compared: tuple[str, ...] = ()
+    """Columns that keys are compared with, other than those that records are co-located by."""
 
 
 @dataclass(frozen=True)

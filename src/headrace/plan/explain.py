@@ -75,9 +75,9 @@ def _in_words(node: Node, found: str) -> StepInWords:
     words = _words(node.name, node.does, ", ".join(before.name for before in node.inputs), node.foreign, node.state_summary)
     if not node.stateful:
         return words
-    cost = (
-        "all records of a key go to one shard" if node.gathers else "aggregated before the shuffle, so a hot key costs no more than others"
-    )
+    cost = "aggregated before the shuffle, so a hot key costs no more than others"
+    if node.gathers:
+        cost = f"all records of {', '.join(node.spread_by) or 'a key'} go to one shard"
     if node.colocated_with:
         words = replace(words, colocated=f", in the tasks of {node.colocated_with!r}, because all rows that it may need are there")
     return replace(words, hot_keys=f"{cost}{f'; {found}' if found else ''}")

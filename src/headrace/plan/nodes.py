@@ -205,6 +205,16 @@ class Node:
         return False
 
     @property
+    def order_key(self) -> tuple[str, ...]:
+        """The columns by which facts are in order, under the names that they had: the key of their stream, or of key_by."""
+        return self.inputs[0].order_key if self.inputs else ()
+
+    @property
+    def spread_by(self) -> tuple[str, ...]:
+        """The columns that decide the shard of a record, where every shard has all that records may need; empty elsewhere."""
+        return ()
+
+    @property
     def colocated_with(self) -> str:
         """The table that it is co-located with, and whose rows it reads; empty where it has tasks and rows of its own."""
         return ""
@@ -349,6 +359,10 @@ class Source(Node):
     @property
     def rule(self) -> Watermark | None:
         return self.watermark
+
+    @property
+    def order_key(self) -> tuple[str, ...]:
+        return self.key
 
     @property
     def declared_stream(self) -> Source:

@@ -133,6 +133,10 @@ class ScoreByTable(Node):
         return True
 
     @property
+    def spread_by(self) -> tuple[str, ...]:
+        return self.by
+
+    @property
     def keys(self) -> tuple[str, ...]:
         return self.input.keys
 

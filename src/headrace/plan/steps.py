@@ -203,6 +203,10 @@ class KeyBy(Step):
     def keyed_by(self) -> tuple[str, ...]:
         return self.key
 
+    @property
+    def order_key(self) -> tuple[str, ...]:
+        return self.key
+
     def constant(self, name: str) -> Any:
         return self.input.constant(name)
 

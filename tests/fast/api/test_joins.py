@@ -11,6 +11,7 @@ import headrace as hr
 from headrace.api.declaration import Declaration
 from headrace.api.stream import Stream
 from headrace.core.errors import PlanError
+from headrace.plan.explain import explained
 from headrace.plan.waits import waits
 
 KAFKA = hr.kafka("topic", servers="127.0.0.1:1")
@@ -48,6 +49,8 @@ def rows_of_nothing() -> list[dict[str, Any]]:
 REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join(s.clicks, on="product")),
     ("stream join 'orders' x 'clicks' has no time bound", "join_within", lambda s: s.orders.join_within(s.clicks, on="product")),
+    ("table 'clicks.table' is joined with stream 'orders'", "'orders'.join('clicks.table', on=...)",
+     lambda s: s.prices.join(s.orders, on="product")),
     ("'untimed' has no watermark", "watermark=", lambda s: s.orders.join_within(s.untimed, on="product", within="1s")),
     ("is string in 'orders', and 'product', which is int in 'numbers'", "cast(product as string)",
      lambda s: s.orders.join_within(s.numbers, on="product", within="1s")),
@@ -105,6 +108,7 @@ REFUSED: list[tuple[str, str, Callable[[Shop], Any]]] = [
     ("'tiers' is not a function", "(keys)", lambda s: s.orders.lookup("tiers", on="id", returns="tier int")),  # type: ignore[arg-type]
     ("topic tiers of Kafka cannot be asked for keys", "app.table",
      lambda s: s.orders.lookup(hr.kafka("tiers", servers="broker:9092"), on="id", returns="tier int")),  # type: ignore[arg-type]
+    ("'users.table' cannot be asked for keys", "stream.join(", lambda s: s.orders.lookup(s.users, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("is called with (keys)", "let it take these", lambda s: s.orders.lookup(rows_of_nothing, on="id", returns="tier int")),  # type: ignore[arg-type]
     ("'orders' has no such column", "columns: id", lambda s: s.orders.lookup(rows_of, on="user", returns="tier int")),
     ("lookup of 'orders' has no key", "on=", lambda s: s.orders.lookup(rows_of, on=[], returns="tier int")),
@@ -253,6 +257,21 @@ def test_the_key_of_joined_tables_is_no_longer_than_it_must_be(how: str, keys: t
     orders = shop.orders.to_table("n")
     assert isinstance(orders.join(shop.users, on={"id": "id"}, how=how, ttl=None), Stream)
     assert orders.join(shop.users, on="id", how=how, ttl=None).node.keys == keys
+
+
+@pytest.mark.parametrize(
+    ("made", "by"),
+    [
+        (lambda s: s.orders, ("id",)),
+        (lambda s: s.orders.where("n > 1").key_by("n"), ("n",)),
+        (lambda s: s.orders.select("product, n, tags, at, cast(n as double) as price"), ("product", "n", "at")),
+    ],
+)
+def test_records_go_by_their_own_key_where_every_shard_has_the_table(made: Callable[[Shop], Stream], by: tuple[str, ...]) -> None:
+    shop = Shop()
+    shop.app.sink(made(shop).join(shop.prices, on="product", broadcast=True), hr.log("out"))
+    words = {step.step: step.hot_keys for step in explained(shop.app.plan(), 4).steps}
+    assert f"all records of {', '.join(by)} go to one shard" in words.values()
 
 
 def test_a_stream_waits_for_the_table_that_it_meets_unless_it_is_told_not_to() -> None:

@@ -42,6 +42,8 @@ def per_minute(clicks: Stream, _: Stream) -> Stream:
         (per_minute, hr.perfect(idle="1m", max_ahead="365 days"), "365 days ahead of the wall clock", "dead letter"),
         (lambda clicks, views: per_minute(clicks.union(views), views), hr.perfect(), "watermark of 'clicks' has no idle=", "idle="),
         (lambda clicks, views: clicks.union(views).with_previous(by="page", ttl=None).to_table("page"), hr.perfect(), "no idle=", "idle="),
+        (lambda clicks, views: clicks.join_within(views, on="page", within="1m").to_table("page"), hr.perfect(),
+         "and no state expires", "idle="),
     ],
 )  # fmt: skip
 def test_a_pitfall_is_warned_of_with_its_remedy(declare: Callable[[Stream, Stream], Stream], watermark: Any, said: str, hint: str) -> None:

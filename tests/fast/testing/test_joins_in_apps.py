@@ -363,6 +363,21 @@ def test_a_stream_is_joined_with_an_aggregate_as_it_grows(broadcast: bool) -> No
     }
 
 
+@pytest.mark.parametrize("key", ["id", ()])
+@pytest.mark.parametrize("broadcast", [False, True])
+def test_a_key_that_most_records_ask_for_has_no_shard_of_its_own_where_every_shard_has_the_table(broadcast: bool, key: Any) -> None:
+    app = Declaration("hot")
+    sales = app.stream("sales", "id int, product string, amount double", key=key)
+    products = app.stream("products", "product string, price int").to_table("product")
+    app.sink(sales.join(products, on="product", broadcast=broadcast, wait=None), LogTopic("out"), name="out")
+    with TestDriver(app, shards=4) as driver:
+        sold = [{"id": number, "product": "pen", "amount": -0.0} for number in range(2_000)]
+        driver.send_all({"products": [{"product": "pen", "price": 10}], "sales": sold})
+        assert [hot.key for hot in driver.hot_keys() if hot.trouble] == ([] if broadcast else ['{"product":"pen"}'])
+        assert sorted(row["id"] for row in driver.rows("out")) == [*range(2_000)]
+        assert {math.copysign(1, row["amount"]) for row in driver.rows("out")} == {-1}
+
+
 def test_explain_says_what_each_side_keeps_and_for_how_long() -> None:
     app, left, right = declared()
     app.sink(left.join_within(right, on="k", within=("0s", "30 minutes")), LogTopic("out"), name="out")

@@ -96,7 +96,7 @@ def _(node: TableLookup) -> Made:
     sides = node.sides
     table = TableChanges(sides.right_on, tuple(sides.right.columns.names), sides.right.keys)
     ports = {
-        LEFT: Port(AnyRecords(sides.left_on, tuple(sides.left.columns.names))),
+        LEFT: Port(AnyRecords(node.spread_by or sides.left_on, tuple(sides.left.columns.names)), compared=sides.left_on),
         RIGHT: Port(table, broadcast=node.broadcast),
     }
     return Made(LookupSpec(Pairing.of(sides), sides.keeps_left, node.broadcast), ports)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from headrace.operators.changes import TIME
+from headrace.operators.frames import rows_where
 from headrace.operators.state.found_rows import FoundRows, distinct_keys
 from headrace.operators.state.multimap import Multimap
 from headrace.operators.state.persistent import OneState
@@ -32,12 +33,15 @@ class Versions(OneState[Multimap]):
         rows = rows.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in self._keys))
         if rows.is_empty():
             return
-        known = self._state.find(rows.select_seq(self._keys).unique())
+        asked, numbers = distinct_keys(rows.select_seq(self._keys))
+        known = self._state.find(asked)
         fresh = rows.with_columns_seq(pl.lit(None, pl.Int64).alias(UNTIL))
         if known is None:
             self._state.put(self._bounded(fresh), store)
             return
-        before = known.rows.select_seq(fresh.columns)
+        earliest = np.full(asked.height, np.iinfo(np.int64).max)
+        np.minimum.at(earliest, numbers, rows.get_column(TIME).to_numpy())
+        before = rows_where(known.rows, _near(known, earliest)).select_seq(fresh.columns)
         others = before.join(rows, on=self._state.identity, how="anti")
         bounded = self._bounded(pl.concat([others, fresh]))
         # Only known versions whose end moved are written again.
@@ -81,3 +85,11 @@ class Versions(OneState[Multimap]):
         if self._ttl is not None:
             until = pl.min_horizontal(until, pl.col(TIME) + self._ttl)
         return rows.sort(*self._keys, TIME).with_columns_seq(until.alias(UNTIL))
+
+
+def _near(known: FoundRows, earliest: np.ndarray) -> np.ndarray:
+    """Which versions may end new ones or be ended by them: those from the earliest new one of their key on, and the last before that."""
+    from_then: np.ndarray = known.rows.get_column(TIME).to_numpy() >= earliest[known.places]
+    last_before = np.append(from_then[1:] | (known.places[1:] != known.places[:-1]), True)
+    near: np.ndarray = from_then | last_before
+    return near

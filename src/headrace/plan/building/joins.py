@@ -60,7 +60,7 @@ def join(after: StepPlace, right: Node, asked: JoinArguments) -> TableLookup | T
     name = after.called("join")
     _refuse_keyless_tables(after, right)
     if not is_table(right):
-        raise _unbounded(after, right)
+        raise _turned_around(after, right) if after.node.changes else _unbounded(after, right)
     sides = asked.sides(after, right)
     refuse_ttl(after, right, asked)
     if not after.node.changes:
@@ -128,6 +128,14 @@ def _condition(after: StepPlace, where: str, columns: pa.Schema) -> Typed:
     if typed.type is not None and not pa.types.is_boolean(typed.type):
         raise after.refused(f"where={where!r} is {type_name(typed.type)}, not a condition", hint="compare it with something")
     return typed
+
+
+def _turned_around(after: StepPlace, right: Node) -> PlanError:
+    return after.refused(
+        f"table {after.node.name!r} is joined with stream {right.name!r}",
+        why="records of a stream meet the rows of a table, and a result is a record",
+        hint=f"begin with the stream: {right.name!r}.join({after.node.name!r}, on=...), or make it a table, too: .to_table(key)",
+    )
 
 
 def _unbounded(after: StepPlace, right: Node) -> PlanError:

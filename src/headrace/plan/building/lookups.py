@@ -17,7 +17,7 @@ from headrace.plan.building.functions import refuse_arity
 from headrace.plan.building.step_place import StepPlace
 from headrace.plan.joins.join import LEFT, On
 from headrace.plan.joins.remote_lookup import Answering, Question, RemoteFunction, RemoteLookup
-from headrace.plan.nodes import column
+from headrace.plan.nodes import Node, column
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class LookupArguments:
 def lookup(after: StepPlace, asked: LookupArguments, name: str | None = None) -> RemoteLookup:
     node, returns = after.node, asked.returns
     if not isinstance(asked.function, Answering):
-        _refuse_outputs(after, asked.function)
+        _refuse_others(after, asked.function)
         refuse_arity(asked.function, ("keys",), f"lookup(...) of {node.name!r}", after.at)
     on = _pairs(after, asked.on)
     _refuse_names(after, on, returns)
@@ -58,11 +58,12 @@ def lookup(after: StepPlace, asked: LookupArguments, name: str | None = None) ->
     return RemoteLookup(called, columns, after.at, node, on, returns, asked.how, kept, _remote(after, asked, keys))
 
 
-def _refuse_outputs(after: StepPlace, system: Any) -> None:
-    """Systems that a sink writes, and that have no answer for a key."""
-    if hasattr(system, "promise"):
+def _refuse_others(after: StepPlace, given: Any) -> None:
+    """Systems that a sink writes, and that have no answer for a key; streams and tables of the app."""
+    node = getattr(given, "node", None)
+    if hasattr(given, "promise") or isinstance(node, Node):
         raise after.refused(
-            f"lookup(...) of {after.node.name!r}: {system} cannot be asked for keys",
+            f"lookup(...) of {after.node.name!r}: {repr(node.name) if isinstance(node, Node) else given} cannot be asked for keys",
             hint="ask hr.http, hr.postgres, hr.redis or a function of your own; join what has a changelog as a table: "
             'stream.join(app.table("name", ..., source=...), on=...)',
         )

@@ -14,7 +14,7 @@ from headrace.core.columns.names import Names
 from headrace.core.columns.schema import data_type, type_name
 from headrace.plan.building.functions import refuse_arity
 from headrace.plan.building.step_place import StepPlace, refuse_twice
-from headrace.plan.nodes import Node, upstream
+from headrace.plan.nodes import Node
 from headrace.plan.scoring import VERSION, Model, OnnxFile, Score, ScoreByTable, Scorer
 
 
@@ -53,7 +53,7 @@ def _by_table(after: StepPlace, models: Node, version: str | None, taken: tuple[
     columns = pa.schema([*after.columns, output, *versions])
     refuse_twice(columns, after.at)
     # Records of one key stay in their order; where a stream has none, they are spread by what the model sees.
-    keys = next((source.key for one in upstream(after.node) if (source := one.declared_stream)), ())
+    keys = after.node.order_key
     by = keys if keys and set(keys) <= set(after.columns.names) else taken
     return ScoreByTable(after.called("score"), columns, after.at, after.node, models, by, taken, output, version or "")
 

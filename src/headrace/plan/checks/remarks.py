@@ -84,7 +84,9 @@ def warn_of_a_future_that_is_believed(node: Node) -> None:
 
 
 def warn_of_silence_that_stalls(nodes: Sequence[Node]) -> None:
-    waited_for = {name for node in nodes if node.waits for name in _sources(node)}
+    # A join that waits for nothing still keeps one side until the other has passed it.
+    waiting = [node for node in nodes if node.waits or (len(node.inputs) > 1 and node.judges_lateness)]
+    waited_for = {name for node in waiting for name in _sources(node)}
     declared = [source for node in nodes if (source := node.declared_stream) and source.name in waited_for]
     sources = [source for source in declared if source.watermark is not None]
     for source in sources:
@@ -95,7 +97,7 @@ def warn_of_silence_that_stalls(nodes: Sequence[Node]) -> None:
         silent = f"one of its {source.partitions} partitions" if several else "it"
         warn(
             f"the watermark of {source.name!r} has no idle=",
-            why=f"when {silent} falls silent, the watermark of the app waits for it, and no window emits any more",
+            why=f"when {silent} falls silent, the watermark of the app waits for it: what waits is not emitted, and no state expires",
             hint='say after how much silence it is ignored: idle="1 minute"',
             where=source.where,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 
@@ -99,6 +100,11 @@ class AsOfJoin(Join):
         ttl = f", each for {spelled(self.table.expires_after)}" if self.table.expires_after is not None else ""
         early = ", answered at once and corrected" if self.early else ""
         return f"{self.sides.words}, version valid at {self.moment}{ttl}, history {spelled(self.history)}{early}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        asked = {"as_of": self.moment, "history": self.history, "emit": self.early}
+        return super().state_parts | asked | {"the ttl of its table": self.table.expires_after}
 
     @property
     def state_summary(self) -> StateSummary:

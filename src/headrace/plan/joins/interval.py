@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from headrace.core.durations import spelled
 from headrace.core.errors import PlanError
@@ -89,6 +90,10 @@ class IntervalJoin(Join):
         left, right = self.after + self.sides.right.lateness, self.before + self.sides.left.lateness
         left_again, right_again = self.after + right, self.before + left
         return max(left, left_again) if self.sides.keeps_right else left, max(right, right_again) if self.left_waits else right
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        return super().state_parts | {"within": (self.before, self.after), "pick": self.pick, "where": self.condition}
 
     @property
     def state_summary(self) -> StateSummary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -107,6 +107,11 @@ class Join(Node):
     @property
     def gathers(self) -> bool:
         return True
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        """Arguments, as the user calls them. What each side is, its own steps say."""
+        return {"on": self.sides.on, "how": self.sides.how, "suffix": self.sides.suffix}
 
     def _twice(self) -> tuple[str, ...]:
         """The names of two columns that are one name in an expression, of which one was renamed or both sides have one."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
 
 from headrace.core.errors import PlanError
 from headrace.plan.joins.join import INNER, LEFT, Join
@@ -40,6 +43,18 @@ class TableLookup(Join):
             )
 
     @property
+    def spread_by(self) -> tuple[str, ...]:
+        """With the whole table on every shard, what most records ask for makes no shard slow. Records of one key stay in their order."""
+        if not self.broadcast:
+            return ()
+        left = self.sides.left
+        if left.order_key and set(left.order_key) <= set(left.columns.names):
+            return left.order_key
+        # Floats that records are spread by are changed to one form of zero.
+        kept = [field.name for field in left.columns if not (pa.types.is_nested(field.type) or pa.types.is_floating(field.type))]
+        return tuple(kept) or self.sides.left_on
+
+    @property
     def awaited(self) -> tuple[Node, ...]:
         return (self.sides.right,) if self.wait == SNAPSHOT else ()
 
@@ -54,6 +69,11 @@ class TableLookup(Join):
     @property
     def does(self) -> str:
         return f"{self.sides.words}, current row{', the whole table on every shard' if self.broadcast else ''}"
+
+    @property
+    def state_parts(self) -> dict[str, Any]:
+        # `wait` is about the first start of a job.
+        return super().state_parts | {"broadcast": self.broadcast}
 
     @property
     def state_summary(self) -> StateSummary:
