@@ -174,7 +174,8 @@ def large(home: Path, size: Size) -> tuple[bool, dict[str, float]]:
     with serving(home) as server:
         again = server.ready_after
     starts = {"cold start": ready_after, "cold start CPU": ready_cpu, "restart from the cache": again}
-    return right, {**starts, "sql": statistics.median(took), "bytes a row": bytes_a_row}
+    # The first query also starts the process that answers, and shares the rows with it.
+    return right, {**starts, "first sql": took[0], "sql": statistics.median(took), "bytes a row": bytes_a_row}
 
 
 def main() -> None:
