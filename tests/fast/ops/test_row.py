@@ -193,8 +193,10 @@ def test_the_records_of_any_row_make_that_row(job, seed):
                 assert 0 < replayed["sold"] - row["sold"] <= missed
                 assert "partly late" in str(story)
             elif output.name == "visits" and not story.exact:
-                # A record that came after a session was closed began another one, though it is within the gap.
-                assert sum(_overlap(row, other) for other in job.run.driver.rows("visits")) > 1, str(story)
+                # A record that came after a session was closed began another one, though it is within the gap. That one has a row, or is
+                # still open; then so is the one session of the replay.
+                overlapping = sum(_overlap(row, other) for other in job.run.driver.rows("visits"))
+                assert overlapping > 1 or not story.replayed, str(story)
                 assert "session" in str(story)
             else:
                 assert story.exact, str(story)
